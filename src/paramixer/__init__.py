@@ -1,0 +1,26 @@
+"""Very long sequences made ordinary: mixing matrices as chains of sparse, full-rank factors."""
+
+from paramixer.block import ParamixerBlock
+from paramixer.config import ParamixerConfig
+from paramixer.links import Cdil, Chord, Links
+from paramixer.network import Paramixer
+from paramixer.ops import backend, backends, link_mix, paramix
+from paramixer.presets import Recipe, preset, recipe
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cdil",
+    "Chord",
+    "Links",
+    "Paramixer",
+    "ParamixerBlock",
+    "ParamixerConfig",
+    "Recipe",
+    "backend",
+    "backends",
+    "link_mix",
+    "paramix",
+    "preset",
+    "recipe",
+]

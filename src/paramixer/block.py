@@ -1,0 +1,175 @@
+"""ParamixerBlock: V = g(V), then a chain of sparse factors whose entries are written by MLPs from the link input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from paramixer import initialisation
+from paramixer.links import Protocol, named_protocol
+from paramixer.ops import paramix
+from paramixer.ops.checks import check_keep, check_residual, length_tensor
+from paramixer.ops.custom import paramix_backward_op
+
+INITS = ("paper", "identity")
+
+# A row of A costs as much memory as one channel of the values; so many are computed at a time.
+_ROWS_AT_ONCE = 16
+
+
+class ParamixerBlock(nn.Module):
+    """Mixes a sequence by ``A g(values)``, where A is the product of the factors that the link input writes.
+
+    Args:
+        length: the longest sequence, from which the protocol derives its offsets. Shorter ones mix on shorter rings.
+        channels: width of the values.
+        hidden: width of the hidden layers of g and of the link MLPs.
+        inputs: width of the link input; the channels by default.
+        protocol: "chord", "cdil", or a value such as ``Chord(links=5)`` or ``Links([[0, 1], [0, -2]])``.
+        links: K, for a protocol given by name.
+        factors: M, for a protocol given by name.
+        residual: what each factor adds: "factor" its own input, "block" the values after g, "none" nothing.
+        ring: with False, links that leave the sequence contribute nothing.
+        dropout: probability of a zero in the output, while training.
+        init: "paper" draws as torch does; "identity" shrinks the last layer of every link MLP tenfold and zeroes its
+            bias, so that (with a residual) the chain starts near the identity.
+        keep: keep every keep-th factor's input for the backward pass and recompute the others.
+        generator: where the initial parameters are drawn from; torch's global generator by default.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        channels: int,
+        hidden: int,
+        inputs: int | None = None,
+        protocol: str | Protocol = "chord",
+        links: int | None = None,
+        factors: int | None = None,
+        residual: str = "factor",
+        *,
+        ring: bool = True,
+        dropout: float = 0.0,
+        init: str = "paper",
+        keep: int = 1,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__()
+        inputs = channels if inputs is None else inputs
+        for name, width in (("channels", channels), ("hidden", hidden), ("inputs", inputs)):
+            if width < 1:
+                raise ValueError(f"{name}={width}; a block needs at least 1")
+        check_residual("ParamixerBlock", residual)
+        check_keep("ParamixerBlock", keep)
+        if init not in INITS:
+            raise ValueError(f"init={init!r}; choose from {', '.join(INITS)}")
+        if isinstance(protocol, str):
+            protocol = named_protocol(protocol, links, factors)
+        elif links is not None or factors is not None:
+            raise ValueError(f"links and factors are part of {protocol}; set them there, not beside it")
+        self.length, self.channels, self.hidden, self.inputs = length, channels, hidden, inputs
+        self.protocol, self.residual, self.ring, self.keep = protocol, residual, ring, keep
+        # No buffer: the operators want it on the CPU, wherever the parameters are.
+        self.offsets = protocol.offsets(length)
+        count, width = self.offsets.shape
+        self.w1 = nn.Parameter(torch.empty(count, inputs, hidden))
+        self.b1 = nn.Parameter(torch.empty(count, hidden))
+        self.w2 = nn.Parameter(torch.empty(count, hidden, width))
+        self.b2 = nn.Parameter(torch.empty(count, width))
+        initialisation.linear_(inputs, self.w1, self.b1, generator=generator)
+        initialisation.linear_(hidden, self.w2, self.b2, generator=generator)
+        if init == "identity":
+            self.w2.data *= 0.1
+            nn.init.zeros_(self.b2)
+        self.g = nn.Sequential(
+            initialisation.linear(channels, hidden, generator),
+            nn.GELU(),
+            initialisation.linear(hidden, channels, generator),
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """Values ``[batch, length, channels]`` mixed by links that inputs ``[batch, length, inputs]`` write."""
+        self._check("values", values, self.channels)
+        self._check("inputs", inputs, self.inputs)
+        mixed: Tensor = self.dropout(self._mix(self.g(values), inputs, lengths))
+        return mixed
+
+    def factors(self, inputs: Tensor) -> Tensor:
+        """The entries of every factor, ``[batch, factors, length, links]``, without any residual."""
+        self._check("inputs", inputs, self.inputs)
+        hidden = F.gelu(torch.einsum("bne,meh->bmnh", inputs, self.w1) + self.b1[:, None])
+        return hidden @ self.w2 + self.b2[:, None]
+
+    def mixing_matrix(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """A itself, ``[batch, length, length]``: ``mixing_matrix(x) @ g(v)`` is ``forward(v, x)`` without dropout.
+
+        It has length x length entries; for long sequences ask for :meth:`mixing_rows`.
+        """
+        self._check("inputs", inputs, self.inputs)
+        batch, length, _ = inputs.shape
+        identity = torch.eye(length, dtype=inputs.dtype, device=inputs.device).expand(batch, length, length)
+        return self._mix(identity, inputs, lengths)
+
+    @torch.no_grad()
+    def mixing_rows(
+        self, inputs: Tensor, positions: Tensor | Sequence[int], lengths: Tensor | Sequence[int] | None = None
+    ) -> Tensor:
+        """Rows of A, ``[batch, positions, length]``, each in time and memory proportional to the stored entries.
+
+        A row is the transposed chain applied to a unit vector, which is what the backward pass does to a gradient.
+        """
+        self._check("inputs", inputs, self.inputs)
+        batch, length, _ = inputs.shape
+        wanted = torch.as_tensor(positions, device=inputs.device)
+        if wanted.dim() != 1 or wanted.dtype.is_floating_point:
+            raise ValueError(f"positions must be a list of whole numbers, not {positions!r}")
+        outside = wanted[(wanted < 0) | (wanted >= length)]
+        if len(outside):
+            raise ValueError(f"position {int(outside[0])} is outside the sequence, 0 to {length - 1}")
+        lengths = length_tensor("mixing_rows", lengths, batch)
+        rows = inputs.new_empty(batch, len(wanted), length)
+        for start in range(0, len(wanted), _ROWS_AT_ONCE):
+            some = wanted[start : start + _ROWS_AT_ONCE]
+            units = F.one_hot(some, length).to(inputs.dtype).T.expand(batch, length, len(some))
+            # The chain is linear in the values, so its value gradient does not depend on them: zeros will do.
+            _, transposed, *_ = paramix_backward_op(
+                units,
+                inputs,
+                torch.zeros_like(units),
+                self.w1,
+                self.b1,
+                self.w2,
+                self.b2,
+                self.offsets,
+                lengths,
+                self.residual,
+                self.ring,
+                len(self.offsets),
+                inputs.new_empty(0, *units.shape),
+            )
+            rows[:, start : start + _ROWS_AT_ONCE] = transposed.mT
+        return rows
+
+    def extra_repr(self) -> str:
+        """What print(block) shows."""
+        return (
+            f"length={self.length}, channels={self.channels}, hidden={self.hidden}, inputs={self.inputs}, "
+            f"protocol={self.protocol}, residual={self.residual!r}, ring={self.ring}, keep={self.keep}"
+        )
+
+    def _mix(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
+        parameters = (self.w1, self.b1, self.w2, self.b2)
+        return paramix(inputs, values, *parameters, self.offsets, self.residual, lengths, self.ring, self.keep)
+
+    def _check(self, name: str, tensor: Tensor, width: int) -> None:
+        if tensor.dim() != 3 or tensor.shape[2] != width:
+            raise ValueError(f"{name} have shape {list(tensor.shape)}, expected [batch, length, {width}]")
+        if tensor.shape[1] > self.length:
+            raise ValueError(
+                f"length {tensor.shape[1]} of {name} exceeds the block's {self.length}; "
+                f"make the block with length={tensor.shape[1]} or cut the input"
+            )

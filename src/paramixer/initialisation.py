@@ -1,0 +1,35 @@
+"""How parameters start. Every draw takes a generator; without one it is torch's global generator."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Generator, Tensor, nn
+
+
+def linear_(fan_in: int, *tensors: Tensor, generator: Generator | None) -> None:
+    """Weights and biases of a linear layer as torch draws them: uniform within 1 / sqrt(fan_in)."""
+    bound = 1 / math.sqrt(fan_in)
+    for tensor in tensors:
+        nn.init.uniform_(tensor, -bound, bound, generator=generator)
+
+
+def linear(inputs: int, outputs: int, generator: Generator | None) -> nn.Linear:
+    """A linear layer drawn from the generator."""
+    layer = nn.Linear(inputs, outputs)
+    linear_(inputs, layer.weight, layer.bias, generator=generator)
+    return layer
+
+
+def embedding(
+    rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None
+) -> nn.Embedding:
+    """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen."""
+    table = nn.Embedding(rows, channels, padding_idx=pad)
+    if bound is None:
+        nn.init.normal_(table.weight, generator=generator)
+    else:
+        nn.init.uniform_(table.weight, -bound, bound, generator=generator)
+    if pad is not None:
+        table.weight.data[pad] = 0
+    return table

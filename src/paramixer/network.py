@@ -1,0 +1,167 @@
+"""Paramixer: embedding and positions, a stack of blocks, a head. A plain nn.Module for anyone's training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from paramixer import initialisation, pretrained
+from paramixer.block import ParamixerBlock
+from paramixer.config import ParamixerConfig
+from paramixer.heads import Head
+from paramixer.ops.checks import check_length_values, length_tensor
+
+
+class Paramixer(nn.Module):
+    """A network of Paramixer blocks.
+
+    >>> import paramixer as pm, torch
+    >>> model = pm.Paramixer(pm.preset("listops", length=64))
+    >>> model(torch.randint(16, (2, 64))).shape
+    torch.Size([2, 10])
+
+    Args:
+        config: what to build; see :class:`ParamixerConfig` and :func:`preset`.
+        generator: where the initial parameters are drawn from; torch's global generator by default.
+    """
+
+    def __init__(self, config: ParamixerConfig, *, generator: Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding: nn.Module
+        if config.vocabulary is not None:
+            self.embedding = initialisation.embedding(
+                config.vocabulary, config.channels, config.embedding_bound, config.pad, generator
+            )
+        else:
+            assert config.features is not None
+            self.embedding = initialisation.linear(config.features, config.channels, generator)
+        self.positions: nn.Embedding | None = None
+        if config.positions:
+            self.positions = initialisation.embedding(config.length, config.channels, None, None, generator)
+        self.dropout = nn.Dropout(config.embedding_dropout)
+        self.blocks = nn.ModuleList(
+            ParamixerBlock(
+                config.length,
+                config.channels,
+                config.hidden,
+                protocol=config.link_protocol(),
+                residual=config.residual,
+                ring=config.ring,
+                dropout=config.block_dropout,
+                init=config.init,
+                keep=config.keep,
+                generator=generator,
+            )
+            for _ in range(config.blocks)
+        )
+        self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
+
+    def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """Logits or values for a batch of sequences.
+
+        Args:
+            inputs: token ids ``[batch, length]``, or real vectors ``[batch, length, features]``.
+            lengths: ``[batch]``, how many positions of each sequence count; what lies past them does not. By default
+                all of them; with ``padding="length"`` and a pad id, trailing PADs do not count.
+
+        Returns:
+            ``[batch, outputs]``; ``[batch, length, outputs]`` with pooling "token"; without the last axis for a single
+            value.
+        """
+        width = inputs.shape[1] if inputs.dim() > 1 else 0
+        inputs, lengths = self._padded(inputs, lengths)
+        first = self._embed(inputs)
+        values = self.dropout(first)
+        for block in self.blocks:
+            values = block(values, first if self.config.link_input == "first" else values, lengths)
+        answer: Tensor = self.head(values, lengths)
+        return answer[:, :width] if self.config.pooling == "token" else answer
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write config.json and model.safetensors into the folder, each atomically. Nothing in it ever runs code."""
+        pretrained.save_model(self, self.config, Path(folder))
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Paramixer:
+        """The model that :meth:`save_pretrained` wrote, in evaluation mode.
+
+        A name of the form "owner/model" that is no local folder is looked up on the Hugging Face hub.
+        """
+        path = pretrained.find(folder)
+        model = cls(pretrained.load_config(path))
+        pretrained.load_weights(model, model.config, path)
+        return model.eval()
+
+    def _padded(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> tuple[Tensor, Tensor | None]:
+        """Inputs whose padding is harmless, and the lengths that the blocks are to see."""
+        config = self.config
+        self._check(inputs)
+        batch, width = inputs.shape[:2]
+        counts = length_tensor("Paramixer", lengths, batch)
+        if counts is not None:
+            counts = counts.to(inputs.device)
+            if not torch.compiler.is_compiling():
+                check_length_values("Paramixer", counts, width)
+        elif config.padding == "length" and config.pad is not None:
+            places = torch.arange(1, width + 1, device=inputs.device)
+            counts = torch.where(inputs != config.pad, places, 0).amax(1)
+        if counts is not None:
+            # What lies past the end may be anything, NaN included, and must reach no product.
+            past = torch.arange(width, device=inputs.device) >= counts[:, None]
+            if config.padding == "symbol" and config.pad is None:
+                raise ValueError("lengths need a pad id with padding='symbol'; set pad, or use padding='length'")
+            inputs = inputs.masked_fill(past if inputs.dim() == 2 else past[..., None], config.pad or 0)
+        if config.padding == "length":
+            return self._checked_ids(inputs), counts
+        if width < config.length:
+            if config.pad is None:
+                raise ValueError(
+                    f"length {width} is shorter than the model's {config.length} and there is no pad id; "
+                    "set pad, use padding='length', or give full sequences"
+                )
+            inputs = F.pad(inputs, (0, config.length - width), value=config.pad)
+        return self._checked_ids(inputs), None
+
+    def _embed(self, inputs: Tensor) -> Tensor:
+        """X0: the embedded input with its positions."""
+        embedded: Tensor = self.embedding(inputs)
+        if self.positions is not None:
+            embedded = embedded + self.positions.weight[: inputs.shape[1]]
+        dropped: Tensor = self.dropout(embedded)
+        return dropped
+
+    def _check(self, inputs: Tensor) -> None:
+        config = self.config
+        if config.vocabulary is not None:
+            if inputs.dim() != 2:
+                raise ValueError(f"token ids have shape {list(inputs.shape)}, expected [batch, length]")
+            if inputs.dtype not in (torch.int64, torch.int32):
+                raise TypeError(f"token ids are {inputs.dtype}, expected torch.int64")
+        else:
+            if inputs.dim() != 3 or inputs.shape[2] != config.features:
+                raise ValueError(f"inputs have shape {list(inputs.shape)}, expected [batch, length, {config.features}]")
+            if not inputs.is_floating_point():
+                raise TypeError(f"inputs are {inputs.dtype}, expected real numbers such as torch.float32")
+        width = inputs.shape[1]
+        if width < 1:
+            raise ValueError("the sequences are empty; give at least one position")
+        if width > config.length:
+            raise ValueError(
+                f"length {width} exceeds the model's {config.length}; "
+                f"make the model with length={width} or cut the input"
+            )
+
+    def _checked_ids(self, inputs: Tensor) -> Tensor:
+        """Token ids within the vocabulary: torch's own message for the others does not name them."""
+        if self.config.vocabulary is None or torch.compiler.is_compiling() or inputs.device.type != "cpu":
+            return inputs
+        lowest, highest = (int(bound) for bound in inputs.aminmax()) if inputs.numel() else (0, 0)
+        for token in (lowest, highest):
+            if not 0 <= token < self.config.vocabulary:
+                raise ValueError(f"token id {token} is outside the vocabulary, 0 to {self.config.vocabulary - 1}")
+        return inputs

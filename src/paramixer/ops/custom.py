@@ -1,0 +1,155 @@
+"""The operators as torch custom ops, so that autograd, torch.compile, torch.export and opcheck understand them.
+
+The engine is chosen inside the op, when it runs: a compiled graph obeys ``pm.backend`` as eager code does. Half
+precision is computed in float32 here, once for all engines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+from paramixer.ops.chain import Chain, computing, kept_factors, widen
+from paramixer.ops.checks import check_length_values
+from paramixer.ops.engines import serving
+
+
+def _without_autocast(values: Tensor) -> torch.autocast:
+    """Engines choose their own precision; a surrounding autocast must not reach the matrix products inside."""
+    return torch.autocast(values.device.type, enabled=False)
+
+
+@custom_op("paramixer::link_mix", mutates_args=())
+def link_mix_op(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
+    """One factor with given weights."""
+    check_length_values("link_mix", lengths, values.shape[1])
+    with _without_autocast(values):
+        mixed = serving(values).link_mix(widen(weights), widen(values), offsets, lengths, ring)
+    return mixed.to(values.dtype)
+
+
+@custom_op("paramixer::link_mix_backward", mutates_args=())
+def link_mix_backward_op(
+    grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
+) -> tuple[Tensor, Tensor]:
+    """Gradients of weights and values."""
+    check_length_values("link_mix", lengths, values.shape[1])
+    with _without_autocast(values):
+        wide = widen(grad), widen(weights), widen(values)
+        dweights, dvalues = serving(values).link_mix_backward(*wide, offsets, lengths, ring)
+    return dweights.to(weights.dtype), dvalues.to(values.dtype)
+
+
+@custom_op("paramixer::paramix", mutates_args=())
+def paramix_op(
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor,
+    lengths: Tensor | None,
+    residual: str,
+    ring: bool,
+    keep: int,
+) -> tuple[Tensor, Tensor]:
+    """The chain, and the factors' inputs that its backward pass wants kept (keep = 0: none)."""
+    check_length_values("paramix", lengths, values.shape[1])
+    with _without_autocast(values):
+        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring).widened()
+        mixed, kept = serving(values).paramix(chain, keep)
+    return mixed.to(values.dtype), kept
+
+
+@custom_op("paramixer::paramix_backward", mutates_args=())
+def paramix_backward_op(
+    grad: Tensor,
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor,
+    lengths: Tensor | None,
+    residual: str,
+    ring: bool,
+    keep: int,
+    kept: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of inputs, values, w1, b1, w2, b2."""
+    check_length_values("paramix", lengths, values.shape[1])
+    with _without_autocast(values):
+        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring).widened()
+        grads = serving(values).paramix_backward(widen(grad), chain, keep, kept)
+    dinputs, dvalues, dw1, db1, dw2, db2 = (found.to(values.dtype) for found in grads)
+    return dinputs, dvalues, dw1, db1, dw2, db2
+
+
+def _like(tensor: Tensor) -> Tensor:
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+@link_mix_op.register_fake
+def _(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
+    return _like(values)
+
+
+@link_mix_backward_op.register_fake
+def _(
+    grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
+) -> tuple[Tensor, Tensor]:
+    return _like(weights), _like(values)
+
+
+@paramix_op.register_fake
+def _(
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor,
+    lengths: Tensor | None,
+    residual: str,
+    ring: bool,
+    keep: int,
+) -> tuple[Tensor, Tensor]:
+    kept = values.new_empty(kept_factors(w1.shape[0], keep), *values.shape, dtype=computing(values.dtype))
+    return _like(values), kept
+
+
+@paramix_backward_op.register_fake
+def _(grad: Tensor, inputs: Tensor, values: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    return tuple(_like(tensor) for tensor in (inputs, values, *rest[:4]))
+
+
+def _save_link_mix(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    weights, values, offsets, lengths, ctx.ring = inputs
+    ctx.save_for_backward(weights, values, offsets, lengths)
+
+
+def _link_mix_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return (*link_mix_backward_op(grad, *ctx.saved_tensors, ctx.ring), None, None, None)
+
+
+def _save_paramix(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.residual, ctx.ring, ctx.keep = inputs
+    ctx.save_for_backward(*tensors, output[1])
+
+
+def _paramix_gradients(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if ctx.keep == 0:
+        raise RuntimeError("paramixer::paramix ran with keep = 0, for inference; it has no backward pass")
+    *tensors, kept = ctx.saved_tensors
+    grads = paramix_backward_op(grad, *tensors, ctx.residual, ctx.ring, ctx.keep, kept)
+    return (*grads, None, None, None, None, None)
+
+
+link_mix_op.register_autograd(_link_mix_gradients, setup_context=_save_link_mix)
+paramix_op.register_autograd(_paramix_gradients, setup_context=_save_paramix)

@@ -1,0 +1,123 @@
+"""link_mix and paramix as users call them: arguments checked and brought into shape, then the custom op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from paramixer.ops.checks import check_keep, check_residual, check_tensors, length_tensor, offset_tensor
+from paramixer.ops.custom import link_mix_op, paramix_op
+
+
+def link_mix(
+    weights: Tensor,
+    values: Tensor,
+    offsets: Tensor | Sequence[int],
+    lengths: Tensor | Sequence[int] | None = None,
+    ring: bool = True,
+) -> Tensor:
+    """Mix values along links: ``out[b, i] = sum_k weights[b, i, k] * values[b, (i + offsets[k]) % length]``.
+
+    Args:
+        weights: ``[batch, length, links]``, the entries of one sparse factor, row by row.
+        values: ``[batch, length, channels]``.
+        offsets: ``[links]``, whole numbers of any sign and size; links that coincide add.
+        lengths: ``[batch]``, 0 to length: each sequence lives on a ring of its own length. Rows past it come out zero,
+            may hold NaN, and touch no output and no gradient.
+        ring: with False a link that leaves the sequence contributes nothing; with offsets <= 0 the mix is then causal.
+
+    Returns:
+        ``[batch, length, channels]`` in the dtype of values.
+    """
+    weights, values = _autocast(weights, values)
+    check_tensors("link_mix", {"values": (values, "batch length channels"), "weights": (weights, "batch length links")})
+    mixed: Tensor = link_mix_op(
+        weights,
+        values,
+        offset_tensor("link_mix", offsets, weights.shape[2:], "[links]"),
+        length_tensor("link_mix", lengths, values.shape[0]),
+        ring,
+    )
+    return mixed
+
+
+def paramix(
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor | Sequence[Sequence[int]],
+    residual: str = "factor",
+    lengths: Tensor | Sequence[int] | None = None,
+    ring: bool = True,
+    keep: int = 1,
+) -> Tensor:
+    """The whole chain of factors in one call; each factor's entries are written by an MLP from the inputs.
+
+    For every factor m: ``weights = gelu(inputs @ w1[m] + b1[m]) @ w2[m] + b2[m]``, then
+    ``values = link_mix(weights, values, offsets[m])`` plus the residual.
+
+    Args:
+        inputs: ``[batch, length, inputs]``, what the MLPs read.
+        values: ``[batch, length, channels]``, what is mixed.
+        w1: ``[factors, inputs, hidden]``.
+        b1: ``[factors, hidden]``.
+        w2: ``[factors, hidden, links]``.
+        b2: ``[factors, links]``.
+        offsets: ``[factors, links]``, whole numbers.
+        residual: what each factor adds to its mix: "factor" its own input, "block" the chain's first values, "none"
+            nothing.
+        lengths: as in :func:`link_mix`.
+        ring: as in :func:`link_mix`.
+        keep: the forward pass keeps every keep-th factor's input for the backward pass, which recomputes the others:
+            1 is fastest, larger numbers save memory.
+
+    Returns:
+        ``[batch, length, channels]`` in the dtype of values.
+    """
+    inputs, values, w1, b1, w2, b2 = _autocast(inputs, values, w1, b1, w2, b2)
+    shapes = {
+        "values": (values, "batch length channels"),
+        "inputs": (inputs, "batch length inputs"),
+        "w1": (w1, "factors inputs hidden"),
+        "b1": (b1, "factors hidden"),
+        "w2": (w2, "factors hidden links"),
+        "b2": (b2, "factors links"),
+    }
+    check_tensors("paramix", shapes)
+    check_residual("paramix", residual)
+    check_keep("paramix", keep)
+    differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor, _ in shapes.values())
+    mixed: Tensor
+    mixed, _ = paramix_op(
+        inputs,
+        values,
+        w1,
+        b1,
+        w2,
+        b2,
+        offset_tensor("paramix", offsets, b2.shape, "[factors, links]"),
+        length_tensor("paramix", lengths, values.shape[0]),
+        residual,
+        ring,
+        keep if differentiable else 0,
+    )
+    return mixed
+
+
+def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Within autocast, float32 and half tensors take its dtype, as they do in torch's own linear layers."""
+    if not all(isinstance(tensor, Tensor) for tensor in tensors):
+        return tensors
+    device = tensors[0].device.type
+    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(
+        tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != torch.float64 else tensor
+        for tensor in tensors
+    )

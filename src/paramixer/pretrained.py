@@ -1,0 +1,133 @@
+"""A model as a folder of data: config.json and model.safetensors, and nothing that could run.
+
+Both files are replaced atomically, the weights first. The weights carry a digest of the config they belong to, so that
+a pair torn by a crash or by hand is noticed instead of computing something else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from paramixer.config import ParamixerConfig
+
+FORMAT = 1
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+def save_model(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
+    """Write both files into the folder, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    replace_file(folder / WEIGHTS, save(state, {"format": "pt", "config": _digest(config)}))
+    document = {"model_type": "paramixer", "format": FORMAT, "config": dataclasses.asdict(config)}
+    replace_file(folder / CONFIG, (json.dumps(document, indent=2) + "\n").encode())
+
+
+def find(folder: str | Path) -> Path:
+    """The local folder, or the hub's model of this name brought to one."""
+    path = Path(folder)
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise NotADirectoryError(f"{path} is a file; give the folder that save_pretrained wrote")
+    name = str(folder)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise FileNotFoundError(f"there is no folder {path}; give the folder that save_pretrained wrote")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS]))
+    except (HfHubHTTPError, OSError) as error:
+        raise FileNotFoundError(
+            f"there is no folder {path}, and the hub gave no model of that name: {error}"
+        ) from error
+
+
+def load_config(folder: Path) -> ParamixerConfig:
+    """The config of the folder, or one clear error."""
+    path = folder / CONFIG
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing; {folder} is not a saved Paramixer") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, it is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("model_type") != "paramixer":
+        raise ValueError(f"{path} does not describe a Paramixer; is it another library's model?")
+    version = document.get("format")
+    if version != FORMAT:
+        known = f"this version of paramixer reads format {FORMAT}"
+        raise ValueError(f"{path} has format {version!r}, {known}; install a newer paramixer")
+    settings = document.get("config")
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path} has no config; save the model again")
+    unknown = settings.keys() - {field.name for field in dataclasses.fields(ParamixerConfig)}
+    if unknown:
+        raise ValueError(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
+    try:
+        return ParamixerConfig(**settings)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} has a wrong config: {error}") from error
+
+
+def load_weights(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
+    """Fill the model with the folder's weights: all of them, each of the right shape, and no others."""
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; {folder} has a config but no weights")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, Any] = file.metadata() or {}
+            found: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
+    expected = model.state_dict()
+    for what, names in (("lacks", expected.keys() - found.keys()), ("has unknown", found.keys() - expected.keys())):
+        if names:
+            raise ValueError(f"{path} {what} tensors: {', '.join(sorted(names))}; it does not belong to this config")
+    for name, tensor in expected.items():
+        if found[name].shape != tensor.shape or found[name].dtype != tensor.dtype:
+            raise ValueError(
+                f"{path}: {name} is {found[name].dtype} {list(found[name].shape)}, "
+                f"the config asks for {tensor.dtype} {list(tensor.shape)}"
+            )
+    if metadata.get("config") != _digest(config):
+        raise ValueError(
+            f"{path} was saved with another config than {CONFIG} now holds; restore it, "
+            "or load the model and change its settings in Python"
+        )
+    model.load_state_dict(found)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put content at path so that at any moment there is the old file or the new one, whole."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _digest(config: ParamixerConfig) -> str:
+    return hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import paramixer as pm
+
+
+def factor(**changes):
+    return {"weights": torch.ones(2, 5, 3), "values": torch.ones(2, 5, 4), "offsets": [0, 1, 2]} | changes
+
+
+def chain(**changes):
+    sizes = {"batch": 2, "length": 5, "inputs": 3, "channels": 4, "hidden": 6, "links": 2, "factors": 3}
+    axes = {
+        "inputs": "batch length inputs",
+        "values": "batch length channels",
+        "w1": "factors inputs hidden",
+        "b1": "factors hidden",
+        "w2": "factors hidden links",
+        "b2": "factors links",
+    }
+    tensors = {name: torch.ones([sizes[axis] for axis in names.split()]) for name, names in axes.items()}
+    return tensors | {"offsets": [[0, 1]] * 3} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": torch.ones(5, 3)}, r"link_mix: weights has shape \[5, 3\], expected \[batch, length, links\]"),
+        ({"weights": torch.ones(2, 6, 3)}, r"weights has shape \[2, 6, 3\].* length is 6; but values has length 5"),
+        ({"weights": torch.ones(2, 5, 0), "offsets": []}, "weights has no links"),
+        ({"offsets": [0, 1]}, r"offsets have shape \[2\], expected \[links\] = \[3\]"),
+        ({"offsets": [0.0, 1.0, 2.0]}, "offsets are torch.float32, expected whole numbers"),
+        ({"lengths": [5]}, r"lengths have shape \[1\], expected \[batch\] = \[2\]"),
+        ({"lengths": [5, 6]}, r"lengths\[1\] is 6, expected 0 to 5"),
+        ({"lengths": [-1, 2]}, r"lengths\[0\] is -1, expected 0 to 5"),
+        ({"lengths": [1.5, 2.0]}, "lengths are torch.float32, expected whole numbers"),
+        ({"values": torch.ones(2, 5, 4, dtype=torch.float64)}, "weights is torch.float32, but values is torch.float64"),
+        ({"values": torch.ones(2, 5, 4).long()}, "values is torch.int64, expected one of torch.float32"),
+        ({"values": [[1.0]]}, "values is a list, expected a torch.Tensor"),
+        ({"weights": torch.ones(2, 5, 3, device="meta")}, "weights is on meta, but values is on cpu"),
+    ],
+)
+def test_link_mix_says_what_is_wrong(changes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        pm.link_mix(**factor(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"inputs": torch.ones(2, 4, 3)}, "inputs has shape .*length is 4; but values has length 5"),
+        ({"inputs": torch.ones(3, 5, 3)}, "inputs has shape .*batch is 3; but values has batch 2"),
+        ({"w1": torch.ones(3, 4, 6)}, "w1 has shape .*inputs is 4; but inputs has inputs 3"),
+        ({"b1": torch.ones(3, 7)}, "b1 has shape .*hidden is 7; but w1 has hidden 6"),
+        ({"w2": torch.ones(2, 6, 2)}, "w2 has shape .*factors is 2; but w1 has factors 3"),
+        ({"b2": torch.ones(3, 5)}, "b2 has shape .*links is 5; but w2 has links 2"),
+        ({"w2": torch.ones(3, 6)}, r"w2 has shape \[3, 6\], expected \[factors, hidden, links\]"),
+        ({"offsets": [[0, 1]]}, r"offsets have shape \[1, 2\], expected \[factors, links\] = \[3, 2\]"),
+        ({"residual": "blocks"}, "residual='blocks'; choose from factor, block, none"),
+        ({"keep": 0}, "keep=0; keep the input of every factor with 1"),
+        ({"lengths": [2, 9]}, r"lengths\[1\] is 9, expected 0 to 5"),
+        ({"b1": torch.ones(3, 6).bfloat16()}, "b1 is torch.bfloat16, but values is torch.float32"),
+    ],
+)
+def test_paramix_says_what_is_wrong(changes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        pm.paramix(**chain(**changes))
+
+
+def test_the_unchanged_arguments_are_right():
+    assert pm.link_mix(**factor(lengths=[0, 5])).shape == (2, 5, 4)
+    assert pm.paramix(**chain(lengths=torch.tensor([0, 5], dtype=torch.int32))).shape == (2, 5, 4)

@@ -1,0 +1,69 @@
+"""The package as strangers get it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import paramixer as pm
+
+ROOT = Path(__file__).parent.parent
+
+SMOKE = """
+import paramixer as pm, sys, torch
+assert "site-packages" in pm.__file__, pm.__file__
+heavy = {"matplotlib", "pandas", "sklearn", "accelerate", "transformers", "huggingface_hub", "rich"} & set(sys.modules)
+assert not heavy, heavy
+model = pm.Paramixer(pm.preset("listops", length=64))
+loss = torch.nn.functional.cross_entropy(model(torch.randint(16, (4, 64))), torch.tensor([0, 1, 2, 3]))
+loss.backward()
+model.save_pretrained("model")
+tokens = torch.randint(16, (2, 64))
+assert torch.equal(pm.Paramixer.from_pretrained("model")(tokens), model.eval()(tokens))
+print("smoke test passed", {name: str(found) for name, found in pm.backends().items()})
+"""
+
+
+def test_versions_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert project["version"] == pm.__version__
+    assert f"version: {pm.__version__}" in citation
+
+
+def test_the_public_names_are_the_contract():
+    contract = "Cdil Chord Links Paramixer ParamixerBlock ParamixerConfig backend backends link_mix paramix preset"
+    assert set(contract.split()) <= set(pm.__all__)
+    assert all(getattr(pm, name).__doc__ for name in pm.__all__)
+
+
+def test_importing_brings_in_torch_and_nothing_heavier():
+    program = SMOKE.splitlines()[1:5]
+    code = "\n".join(line for line in program if "site-packages" not in line)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_a_clean_environment_outside_the_tree(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+
+    def run(*command: str | Path) -> str:
+        return subprocess.run(
+            [str(part) for part in command], cwd=tmp_path, env=environment, check=True, text=True, capture_output=True
+        ).stdout
+
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / "wheels", ROOT)
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "paramixer/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests", "docs", "examples"))]
+    run(sys.executable, "-m", "venv", tmp_path / "clean")
+    python = tmp_path / "clean" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel)
+    assert "smoke test passed" in run(python, "-c", SMOKE)

@@ -10,7 +10,7 @@ setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 test: setup

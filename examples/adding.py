@@ -16,22 +16,10 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Generator, Tensor
+from torch import Tensor
 
 import paramixer as pm
-
-
-def targets(sequences: Tensor) -> Tensor:
-    """0.5 + the sum of the marked numbers / 4, for sequences ``[batch, length, 2]`` of (number, mark)."""
-    numbers, marks = sequences.unbind(-1)
-    return 0.5 + (numbers * marks).sum(-1) / 4
-
-
-def draw(batch: int, length: int, generator: Generator) -> Tensor:
-    """Sequences ``[batch, length, 2]`` with two distinct marked positions each."""
-    numbers = torch.rand(batch, length, generator=generator) * 2 - 1
-    marked = torch.rand(batch, length, generator=generator).topk(2).indices
-    return torch.stack([numbers, torch.zeros(batch, length).scatter_(1, marked, 1.0)], -1)
+from paramixer.tasks.adding import TOLERANCE, draw, targets
 
 
 @torch.no_grad()
@@ -40,7 +28,7 @@ def error(model: pm.Paramixer, sequences: Tensor) -> float:
     model.eval()
     predictions = torch.cat([model(part) for part in sequences.split(250)])
     model.train()
-    return 100 * float((predictions - targets(sequences)).abs().ge(0.04).float().mean())
+    return 100 * float((predictions - targets(sequences)).abs().ge(TOLERANCE).float().mean())
 
 
 def main(arguments: list[str] | None = None) -> float:

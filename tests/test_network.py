@@ -130,7 +130,7 @@ def test_the_pad_row_is_zero_and_stays_zero(padding, bound, generator):
 
 def test_embedding_bound_makes_it_uniform():
     weight = build(TOKENS, vocabulary=500, embedding_bound=0.1).embedding.weight[1:]
-    assert 0.09 < float(weight.abs().max()) <= 0.1
+    assert 0.09 < weight.abs().max().item() <= 0.1
 
 
 def outputs_and_gradients(model: pm.Paramixer, inputs: torch.Tensor, lengths: list[int]) -> dict[str, torch.Tensor]:

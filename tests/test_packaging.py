@@ -43,6 +43,12 @@ def test_the_public_names_are_the_contract():
     assert all(getattr(pm, name).__doc__ for name in pm.__all__)
 
 
+def test_tasks_load_when_first_touched():
+    program = "import sys, paramixer as pm; assert 'paramixer.tasks' not in sys.modules; pm.tasks; pm.nothing"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "has no attribute 'nothing'" in ended.stderr
+
+
 def test_importing_brings_in_torch_and_nothing_heavier():
     program = SMOKE.splitlines()[1:5]
     code = "\n".join(line for line in program if "site-packages" not in line)

@@ -1,5 +1,8 @@
 """Very long sequences made ordinary: mixing matrices as chains of sparse, full-rank factors."""
 
+import importlib
+from types import ModuleType
+
 from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
 from paramixer.links import Cdil, Chord, Links
@@ -24,3 +27,12 @@ __all__ = [
     "preset",
     "recipe",
 ]
+
+_ON_FIRST_TOUCH = ("tasks",)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Parts that are heavier than torch, or not always wanted, load when they are first touched."""
+    if name in _ON_FIRST_TOUCH:
+        return importlib.import_module(f"paramixer.{name}")
+    raise AttributeError(f"module 'paramixer' has no attribute {name!r}")

@@ -59,19 +59,20 @@ def test_second_derivatives_raise(generator):
         first.sum().backward()
 
 
-@pytest.mark.parametrize("keep", [1, 2])
-def test_compiled_full_graph_gives_the_same_numbers(keep, generator):
+@pytest.mark.parametrize(("ring", "lengths", "keep"), [(True, None, 1), (True, LENGTHS, 2), (False, LENGTHS, 1)])
+def test_compiled_full_graph_gives_the_same_numbers(ring, lengths, keep, generator):
     tensors = cases.chain(generator, OFFSETS, 2, 6)
-    run = functools.partial(pm.paramix, offsets=OFFSETS, lengths=LENGTHS, keep=keep)
+    run = functools.partial(pm.paramix, offsets=OFFSETS, lengths=lengths, ring=ring, keep=keep)
     compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(*tensors), run(*tensors))
     for found, expected in zip(cases.gradients(compiled, tensors), cases.gradients(run, tensors), strict=True):
         assert torch.equal(found, expected)
 
 
-def test_compiled_link_mix_gives_the_same_numbers(generator):
+@pytest.mark.parametrize(("ring", "lengths"), [(True, None), (False, LENGTHS)])
+def test_compiled_link_mix_gives_the_same_numbers(ring, lengths, generator):
     tensors = cases.factor(generator, 2, 6, 3, 4, torch.float64)
-    run = functools.partial(pm.link_mix, offsets=[0, 1, 2, 4])
+    run = functools.partial(pm.link_mix, offsets=[0, 1, 2, 4], lengths=lengths, ring=ring)
     compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(*tensors), run(*tensors))
     for found, expected in zip(cases.gradients(compiled, tensors), cases.gradients(run, tensors), strict=True):

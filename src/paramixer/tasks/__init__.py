@@ -1,0 +1,1 @@
+"""The paper's tasks: raw data in, tensors out. A task knows no model."""

@@ -19,6 +19,12 @@ OFFSETS = pm.Chord().offsets(6)
 LENGTHS = torch.tensor([6, 2])
 
 
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    """Each test compiles the same functions anew; torch counts that against a limit of recompilations."""
+    torch.compiler.reset()
+
+
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 def test_link_mix_gradcheck(ring, lengths, generator):

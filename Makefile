@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+ENGINE := $(wildcard src/paramixer/ops/csrc/*)
+SANITIZED := .venv-sanitize
 
-.PHONY: setup test test-slow demo lint bench docs clean
+.PHONY: setup test test-slow demo lint bench docs sanitize clean
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt
+$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(ENGINE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev]'
 	touch $@
@@ -35,5 +37,14 @@ docs: setup
 	$(BIN)/python docs/figures/links.py
 	$(BIN)/python -m pytest tests/test_docs.py
 
+# A second environment with the engine built under AddressSanitizer and UBSan; the rest is borrowed from the first.
+sanitize: setup
+	$(PYTHON) -m venv $(SANITIZED)
+	echo "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" > "$$(echo $(SANITIZED)/lib/python*/site-packages)/borrowed.pth"
+	$(SANITIZED)/bin/python -m pip install --no-deps --no-build-isolation --force-reinstall \
+		--config-settings=cmake.define.PARAMIXER_SANITIZE=ON --config-settings=build-dir=build/sanitize .
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu.py tests/ops/test_dropout.py
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(SANITIZED) build dist

@@ -13,6 +13,7 @@ from paramixer.links import Protocol, named_protocol
 from paramixer.ops import paramix
 from paramixer.ops.checks import check_keep, check_residual, length_tensor
 from paramixer.ops.custom import paramix_backward_op
+from paramixer.ops.dropout import Dropout
 
 INITS = ("paper", "identity")
 
@@ -89,7 +90,7 @@ class ParamixerBlock(nn.Module):
             nn.GELU(),
             initialisation.linear(hidden, channels, generator),
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
         """Values ``[batch, length, channels]`` mixed by links that inputs ``[batch, length, inputs]`` write."""

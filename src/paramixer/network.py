@@ -14,6 +14,7 @@ from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
 from paramixer.heads import Head
 from paramixer.ops.checks import check_length_values, length_tensor
+from paramixer.ops.dropout import Dropout
 
 
 class Paramixer(nn.Module):
@@ -43,7 +44,7 @@ class Paramixer(nn.Module):
         self.positions: nn.Embedding | None = None
         if config.positions:
             self.positions = initialisation.embedding(config.length, config.channels, None, None, generator)
-        self.dropout = nn.Dropout(config.embedding_dropout)
+        self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(
             ParamixerBlock(
                 config.length,

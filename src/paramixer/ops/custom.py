@@ -27,7 +27,8 @@ def link_mix_op(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tenso
     """One factor with given weights."""
     check_length_values("link_mix", lengths, values.shape[1])
     with _without_autocast(values):
-        mixed = serving(values).link_mix(widen(weights), widen(values), offsets, lengths, ring)
+        wide = widen(weights), widen(values)
+        mixed = serving(wide[1]).link_mix(*wide, offsets, lengths, ring)
     return mixed.to(values.dtype)
 
 
@@ -39,7 +40,7 @@ def link_mix_backward_op(
     check_length_values("link_mix", lengths, values.shape[1])
     with _without_autocast(values):
         wide = widen(grad), widen(weights), widen(values)
-        dweights, dvalues = serving(values).link_mix_backward(*wide, offsets, lengths, ring)
+        dweights, dvalues = serving(wide[2]).link_mix_backward(*wide, offsets, lengths, ring)
     return dweights.to(weights.dtype), dvalues.to(values.dtype)
 
 
@@ -61,7 +62,7 @@ def paramix_op(
     check_length_values("paramix", lengths, values.shape[1])
     with _without_autocast(values):
         chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring).widened()
-        mixed, kept = serving(values).paramix(chain, keep)
+        mixed, kept = serving(chain.values).paramix(chain, keep)
     return mixed.to(values.dtype), kept
 
 
@@ -85,7 +86,7 @@ def paramix_backward_op(
     check_length_values("paramix", lengths, values.shape[1])
     with _without_autocast(values):
         chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring).widened()
-        grads = serving(values).paramix_backward(widen(grad), chain, keep, kept)
+        grads = serving(chain.values).paramix_backward(widen(grad), chain, keep, kept)
     dinputs, dvalues, dw1, db1, dw2, db2 = (found.to(values.dtype) for found in grads)
     return dinputs, dvalues, dw1, db1, dw2, db2
 

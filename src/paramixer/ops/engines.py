@@ -10,7 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from paramixer.ops import reference
+from paramixer.ops import cpu, reference
 from paramixer.ops.chain import Chain
 
 
@@ -40,6 +40,9 @@ class Engine(Protocol):
     def paramix_backward(self, grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tuple[Tensor, ...]:
         """Gradients of inputs, values, w1, b1, w2, b2."""
 
+    def dropout(self, values: Tensor, p: float, seed: int) -> Tensor:
+        """Values with a share p of them zero and the others scaled by 1 / (1 - p)."""
+
 
 @dataclass(frozen=True)
 class Availability:
@@ -56,8 +59,8 @@ class Availability:
 
 
 # In the order in which "auto" tries them.
-ENGINES: dict[str, Engine] = {"reference": reference}
-NOT_BUILT = {"cpu": "this version has no C++ engine yet", "triton": "this version has no Triton engine yet"}
+ENGINES: dict[str, Engine] = {"cpu": cpu, "reference": reference}
+NOT_BUILT = {"triton": "this version has no Triton engine yet"}
 
 _asked_for: str | None = None
 

@@ -93,6 +93,18 @@ def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tup
     return grads
 
 
+def dropout(values: Tensor, p: float, seed: int) -> Tensor:
+    """Zero where an element's 32 random bits are below p, else scaled; the bits are a hash of seed and element."""
+    runs = [
+        _random_bits(torch.arange(start, min(start + 2**32, values.numel()), device=values.device), seed)
+        for start in range(0, values.numel(), 2**32)
+    ]
+    bits = torch.cat(runs) if runs else torch.empty(0)
+    threshold = min(round(p * 2**32), 2**32 - 1)
+    scale = 1 / (1 - p) if p < 1 else 0.0
+    return values * torch.where(bits >= threshold, scale, 0.0).to(values.dtype).reshape(values.shape)
+
+
 def _factor(chain: Chain, m: int, x: Tensor, value: Tensor, first: Tensor) -> Tensor:
     """``V <- W_m V + residual``, where row i of W_m is written from x_i."""
     weights = F.gelu(x @ chain.w1[m] + chain.b1[m]) @ chain.w2[m] + chain.b2[m]
@@ -140,3 +152,21 @@ def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, 
         for b, length in enumerate(lengths.tolist()):
             if length:
                 yield slice(b, b + 1), length
+
+
+def _random_bits(element: Tensor, seed: int) -> Tensor:
+    """32 bits for each of a run of elements with equal upper bits: keyed rounds of xor-shift and odd multiplication."""
+    high = _spread(_spread(seed) ^ (int(element[0]) >> 32))
+    word = (element & 0xFFFFFFFF) ^ (high & 0xFFFFFFFF)
+    word = (word * 0x9E3779B1) & 0xFFFFFFFF
+    word = ((word ^ (word >> 15) ^ (high >> 32)) * 0x85EBCA77) & 0xFFFFFFFF
+    word = ((word ^ (word >> 13) ^ (_spread(high) & 0xFFFFFFFF)) * 0xC2B2AE3D) & 0xFFFFFFFF
+    return word ^ (word >> 16)
+
+
+def _spread(seed: int) -> int:
+    """SplitMix64: consecutive seeds become unrelated 64-bit numbers."""
+    seed = (seed + 0x9E3779B97F4A7C15) % 2**64
+    seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    seed = (seed ^ (seed >> 27)) * 0x94D049BB133111EB % 2**64
+    return seed ^ (seed >> 31)

@@ -1,0 +1,266 @@
+// The Python face. Shapes, dtypes, contiguity, offsets and lengths are checked here, before any pointer is touched.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include "engine.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace paramixer {
+namespace {
+
+using Array = nb::ndarray<>;
+
+std::string text(std::initializer_list<int64_t> shape) {
+    std::string out = "[";
+    for (int64_t size : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(size);
+    return out + "]";
+}
+
+std::string text_of(const Array& array) {
+    std::string out = "[";
+    for (size_t i = 0; i < array.ndim(); ++i) out += (i ? ", " : "") + std::to_string(array.shape(i));
+    return out + "]";
+}
+
+bool contiguous(const Array& array) {
+    int64_t step = 1;
+    for (size_t i = array.ndim(); i-- > 0;) {
+        if (array.shape(i) > 1 && array.stride(i) != step) return false;
+        step *= static_cast<int64_t>(array.shape(i));
+    }
+    return true;
+}
+
+void check_memory(const Array& array, const char* name) {
+    if (array.device_type() != nb::device::cpu::value) throw nb::type_error((std::string(name) + " is not on the CPU").c_str());
+    // An empty array may have any strides.
+    if (array.size() > 0 && !contiguous(array))
+        throw nb::value_error((std::string(name) + " of shape " + text_of(array) + " is not contiguous; pass it through .contiguous()").c_str());
+}
+
+float* floats(const Array& array, const char* name) {
+    if (array.dtype() != nb::dtype<float>()) throw nb::type_error((std::string(name) + " is not float32").c_str());
+    check_memory(array, name);
+    return static_cast<float*>(array.data());
+}
+
+float* floats(const Array& array, const char* name, std::initializer_list<int64_t> shape) {
+    bool same = array.ndim() == shape.size();
+    size_t i = 0;
+    for (int64_t size : shape) same = same && static_cast<int64_t>(array.shape(i++)) == size;
+    if (!same) throw nb::value_error((std::string(name) + " has shape " + text_of(array) + ", not " + text(shape)).c_str());
+    return floats(array, name);
+}
+
+const int64_t* integers(const Array& array, const char* name) {
+    if (array.dtype() != nb::dtype<int64_t>()) throw nb::type_error((std::string(name) + " is not int64").c_str());
+    check_memory(array, name);
+    return static_cast<const int64_t*>(array.data());
+}
+
+int64_t size_at(const Array& array, const char* name, size_t dimensions, size_t dimension) {
+    if (array.ndim() != dimensions)
+        throw nb::value_error((std::string(name) + " has shape " + text_of(array) + ", not " + std::to_string(dimensions) + " dimensions").c_str());
+    return static_cast<int64_t>(array.shape(dimension));
+}
+
+void check_positive(const char* name, int64_t size) {
+    if (size < 1) throw nb::value_error((std::string(name) + " must be at least 1, got " + std::to_string(size)).c_str());
+}
+
+// offsets [factors, links], or [links] if factors is 0.
+const int64_t* check_offsets(const Array& offsets, int64_t factors, int64_t links) {
+    const bool right = factors ? offsets.ndim() == 2 && static_cast<int64_t>(offsets.shape(0)) == factors &&
+                                     static_cast<int64_t>(offsets.shape(1)) == links
+                               : offsets.ndim() == 1 && static_cast<int64_t>(offsets.shape(0)) == links;
+    if (!right)
+        throw nb::value_error(("offsets has shape " + text_of(offsets) + ", not " +
+                               (factors ? text({factors, links}) : text({links}))).c_str());
+    return integers(offsets, "offsets");
+}
+
+const int64_t* check_lengths(const std::optional<Array>& lengths, int64_t batch, int64_t length) {
+    if (!lengths) return nullptr;
+    if (lengths->ndim() != 1 || static_cast<int64_t>(lengths->shape(0)) != batch)
+        throw nb::value_error(("lengths has shape " + text_of(*lengths) + ", not " + text({batch})).c_str());
+    const int64_t* const data = integers(*lengths, "lengths");
+    for (int64_t b = 0; b < batch; ++b)
+        if (data[b] < 0 || data[b] > length)
+            throw nb::value_error(("lengths[" + std::to_string(b) + "] is " + std::to_string(data[b]) + ", outside 0.." + std::to_string(length)).c_str());
+    return data;
+}
+
+void check_indexable(std::initializer_list<int64_t> sizes) {
+    int64_t product = sizeof(float);
+    for (int64_t size : sizes)
+        if (__builtin_mul_overflow(product, size, &product))
+            throw nb::value_error(("an array of shape " + text(sizes) + " cannot be addressed").c_str());
+}
+
+MixSizes mix_sizes(const Array& weights, const Array& values, const std::optional<Array>& lengths, bool ring) {
+    MixSizes sizes;
+    sizes.batch = size_at(weights, "weights", 3, 0);
+    sizes.length = size_at(weights, "weights", 3, 1);
+    sizes.links = size_at(weights, "weights", 3, 2);
+    sizes.channels = size_at(values, "values", 3, 2);
+    sizes.lengths = check_lengths(lengths, sizes.batch, sizes.length);
+    sizes.ring = ring;
+    check_positive("links", sizes.links);
+    check_positive("channels", sizes.channels);
+    return sizes;
+}
+
+void py_link_mix(Array weights, Array values, Array offsets, std::optional<Array> lengths, bool ring, Array out) {
+    const MixSizes s = mix_sizes(weights, values, lengths, ring);
+    const float* const w = floats(weights, "weights");
+    const float* const v = floats(values, "values", {s.batch, s.length, s.channels});
+    const int64_t* const o = check_offsets(offsets, 0, s.links);
+    float* const result = floats(out, "out", {s.batch, s.length, s.channels});
+    nb::gil_scoped_release release;
+    link_mix(s, w, v, o, result);
+}
+
+void py_link_mix_backward(Array grad, Array weights, Array values, Array offsets, std::optional<Array> lengths,
+                          bool ring, Array dweights, Array dvalues) {
+    const MixSizes s = mix_sizes(weights, values, lengths, ring);
+    const float* const g = floats(grad, "grad", {s.batch, s.length, s.channels});
+    const float* const w = floats(weights, "weights");
+    const float* const v = floats(values, "values", {s.batch, s.length, s.channels});
+    const int64_t* const o = check_offsets(offsets, 0, s.links);
+    float* const dw = floats(dweights, "dweights", {s.batch, s.length, s.links});
+    float* const dv = floats(dvalues, "dvalues", {s.batch, s.length, s.channels});
+    nb::gil_scoped_release release;
+    link_mix_backward(s, g, w, v, o, dw, dv);
+}
+
+Residual residual_of(const std::string& name) {
+    if (name == "factor") return Residual::factor;
+    if (name == "block") return Residual::block;
+    if (name == "none") return Residual::none;
+    throw nb::value_error(("residual is '" + name + "', not 'factor', 'block' or 'none'").c_str());
+}
+
+ChainSizes chain_sizes(const Array& inputs, const Array& values, const Array& w1, const Array& w2,
+                       const std::optional<Array>& lengths, const std::string& residual, bool ring, int64_t keep) {
+    ChainSizes s;
+    s.batch = size_at(inputs, "inputs", 3, 0);
+    s.length = size_at(inputs, "inputs", 3, 1);
+    s.inputs = size_at(inputs, "inputs", 3, 2);
+    s.channels = size_at(values, "values", 3, 2);
+    s.factors = size_at(w1, "w1", 3, 0);
+    s.hidden = size_at(w1, "w1", 3, 2);
+    s.links = size_at(w2, "w2", 3, 2);
+    s.lengths = check_lengths(lengths, s.batch, s.length);
+    s.ring = ring;
+    s.residual = residual_of(residual);
+    s.keep = keep;
+    check_positive("inputs' width", s.inputs);
+    check_positive("channels", s.channels);
+    check_positive("factors", s.factors);
+    check_positive("hidden", s.hidden);
+    check_positive("links", s.links);
+    if (keep < 0) throw nb::value_error(("keep must not be negative, got " + std::to_string(keep)).c_str());
+    check_indexable({s.factors, s.batch, s.length, s.channels});
+    check_indexable({s.batch, s.length, s.links});
+    return s;
+}
+
+Parameters check_parameters(const ChainSizes& s, const Array& w1, const Array& b1, const Array& w2, const Array& b2,
+                            const Array& offsets) {
+    return {floats(w1, "w1", {s.factors, s.inputs, s.hidden}), floats(b1, "b1", {s.factors, s.hidden}),
+            floats(w2, "w2", {s.factors, s.hidden, s.links}), floats(b2, "b2", {s.factors, s.links}),
+            check_offsets(offsets, s.factors, s.links)};
+}
+
+void py_paramix(Array inputs, Array values, Array w1, Array b1, Array w2, Array b2, Array offsets,
+                std::optional<Array> lengths, const std::string& residual, bool ring, int64_t keep, Array out,
+                std::optional<Array> kept) {
+    const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, keep);
+    const float* const x = floats(inputs, "inputs", {s.batch, s.length, s.inputs});
+    const float* const v = floats(values, "values", {s.batch, s.length, s.channels});
+    const Parameters parameters = check_parameters(s, w1, b1, w2, b2, offsets);
+    float* const result = floats(out, "out", {s.batch, s.length, s.channels});
+    if (kept_count(s) > 0 && !kept)
+        throw nb::value_error(("keep is " + std::to_string(keep) + ", but kept is None").c_str());
+    float* const k = kept ? floats(*kept, "kept", {kept_count(s), s.batch, s.length, s.channels}) : nullptr;
+    if (s.batch == 0 || s.length == 0) return;
+    nb::gil_scoped_release release;
+    paramix(s, x, v, parameters, result, k);
+}
+
+void py_paramix_backward(Array grad, Array inputs, Array values, Array w1, Array b1, Array w2, Array b2, Array offsets,
+                         std::optional<Array> lengths, const std::string& residual, bool ring, int64_t keep,
+                         std::optional<Array> kept, Array dinputs, Array dvalues, Array dw1, Array db1, Array dw2,
+                         Array db2) {
+    const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, keep);
+    if (keep < 1) throw nb::value_error("keep must be at least 1 in the backward pass, as it was in the forward pass");
+    const float* const g = floats(grad, "grad", {s.batch, s.length, s.channels});
+    const float* const x = floats(inputs, "inputs", {s.batch, s.length, s.inputs});
+    const float* const v = floats(values, "values", {s.batch, s.length, s.channels});
+    const Parameters parameters = check_parameters(s, w1, b1, w2, b2, offsets);
+    if (kept_count(s) > 0 && !kept)
+        throw nb::value_error(("keep is " + std::to_string(keep) + ", but kept is None").c_str());
+    const float* const k = kept ? floats(*kept, "kept", {kept_count(s), s.batch, s.length, s.channels}) : nullptr;
+    const ChainGradients gradients = {floats(dinputs, "dinputs", {s.batch, s.length, s.inputs}),
+                                      floats(dvalues, "dvalues", {s.batch, s.length, s.channels}),
+                                      floats(dw1, "dw1", {s.factors, s.inputs, s.hidden}),
+                                      floats(db1, "db1", {s.factors, s.hidden}),
+                                      floats(dw2, "dw2", {s.factors, s.hidden, s.links}),
+                                      floats(db2, "db2", {s.factors, s.links})};
+    nb::gil_scoped_release release;
+    paramix_backward(s, g, x, v, parameters, k, gradients);
+}
+
+void py_dropout(Array values, double p, uint64_t seed, Array out) {
+    if (!(p >= 0.0 && p <= 1.0)) throw nb::value_error(("p must be in 0..1, got " + std::to_string(p)).c_str());
+    if (values.size() != out.size())
+        throw nb::value_error(("out has shape " + text_of(out) + ", not " + text_of(values)).c_str());
+    const float* const from = floats(values, "values");
+    float* const to = floats(out, "out");
+    const int64_t count = static_cast<int64_t>(values.size());
+    nb::gil_scoped_release release;
+    dropout(count, from, p, seed, to);
+}
+
+nb::dict py_instruction_sets() {
+    nb::dict sets;
+    for (const auto& [name, runs] : instruction_sets()) sets[name.c_str()] = runs;
+    return sets;
+}
+
+void py_use_instruction_set(const std::string& name) {
+    if (use_instruction_set(name)) return;
+    std::string known = "auto";
+    for (const auto& [set, runs] : instruction_sets())
+        if (runs) known += ", " + set;
+    throw nb::value_error(("instruction set '" + name + "' does not run on this machine; these do: " + known).c_str());
+}
+
+}  // namespace
+}  // namespace paramixer
+
+NB_MODULE(_engine, module) {
+    using namespace paramixer;
+    module.doc() = "Paramixer's CPU kernels on float32 arrays; outputs are preallocated by the caller.";
+    module.def("link_mix", py_link_mix, "weights"_a, "values"_a, "offsets"_a, "lengths"_a.none(), "ring"_a, "out"_a);
+    module.def("link_mix_backward", py_link_mix_backward, "grad"_a, "weights"_a, "values"_a, "offsets"_a,
+               "lengths"_a.none(), "ring"_a, "dweights"_a, "dvalues"_a);
+    module.def("paramix", py_paramix, "inputs"_a, "values"_a, "w1"_a, "b1"_a, "w2"_a, "b2"_a, "offsets"_a,
+               "lengths"_a.none(), "residual"_a, "ring"_a, "keep"_a, "out"_a, "kept"_a.none());
+    module.def("paramix_backward", py_paramix_backward, "grad"_a, "inputs"_a, "values"_a, "w1"_a, "b1"_a, "w2"_a,
+               "b2"_a, "offsets"_a, "lengths"_a.none(), "residual"_a, "ring"_a, "keep"_a, "kept"_a.none(), "dinputs"_a,
+               "dvalues"_a, "dw1"_a, "db1"_a, "dw2"_a, "db2"_a);
+    module.def("dropout", py_dropout, "values"_a, "p"_a, "seed"_a, "out"_a);
+    module.def("instruction_sets", py_instruction_sets);
+    module.def("instruction_set", &instruction_set);
+    module.def("use_instruction_set", py_use_instruction_set, "name"_a);
+}

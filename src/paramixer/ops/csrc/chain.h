@@ -1,0 +1,126 @@
+// One factor of the chain on one tile: link weights from a small MLP, then the mix; and its backward pass.
+#pragma once
+
+#include "gelu.h"
+#include "gemm.h"
+#include "mix.h"
+
+namespace paramixer {
+namespace PARAMIXER_SET {
+
+template <int Width>
+PARAMIXER_INLINE void link_weights(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
+                                   const Workspace& work) {
+    multiply<Width, false>(work.hidden, shape.hidden_step, packed<Width>(factor.w2, shape.hidden), tokens,
+                           shape.padded_links / Width, shape.hidden,
+                           [&](int64_t token, int64_t link, Floats<Width> sum) {
+                               store<Width>(work.weights + token * shape.padded_links + link,
+                                            sum + load<Width>(factor.b2 + link));
+                           });
+}
+
+template <int Width>
+PARAMIXER_INLINE void first_layer(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
+                                  const float* inputs, const Workspace& work) {
+    multiply<Width, false>(inputs, shape.inputs, packed<Width>(factor.w1, shape.inputs), tokens,
+                           shape.padded_hidden / Width, shape.inputs,
+                           [&](int64_t token, int64_t unit, Floats<Width> sum) {
+                               store<Width>(work.hidden + token * shape.hidden_step + unit,
+                                            sum + load<Width>(factor.b1 + unit));
+                           });
+}
+
+template <int Width>
+void forward_tile(const TileShape& shape, const PackedFactor& factor, const Tile& tile, const Links& links,
+                  const float* inputs, const float* values, const float* residual, float* out, const Workspace& work) {
+    first_layer<Width>(shape, factor, tile.count, inputs, work);
+    gelu_all<Width>(work.hidden, tile.count * shape.hidden_step);
+    link_weights<Width>(shape, factor, tile.count, work);
+    mix_tile<Width>(tile, links, false, {work.weights, shape.padded_links, 1}, values, shape.channels, residual, out,
+                    work.runs);
+}
+
+// A link's weights side by side, as the adjoint mix will read them.
+template <int Width>
+PARAMIXER_INLINE void store_transposed(const TileShape& shape, const Tile& tile, const float* weights, float* to,
+                                       int64_t step) {
+    for (int64_t k = 0; k < shape.links; k += Width) {
+        const int64_t links = least(Width, shape.links - k);
+        int64_t t = 0;
+        for (; t + Width <= tile.count; t += Width) {
+            Floats<Width> block[Width];
+            PARAMIXER_UNROLL
+            for (int i = 0; i < Width; ++i) block[i] = load<Width>(weights + (t + i) * shape.padded_links + k);
+            transpose<Width>(block);
+            PARAMIXER_UNROLL
+            for (int i = 0; i < Width; ++i)
+                if (i < links) store<Width>(to + (k + i) * step + tile.start + t, block[i]);
+        }
+        for (; t < tile.count; ++t)
+            for (int64_t i = 0; i < links; ++i)
+                to[(k + i) * step + tile.start + t] = weights[t * shape.padded_links + k + i];
+    }
+}
+
+// Sums are of one tile in registers, then of a chunk's tiles in memory, then of the chunks: short sums keep float32
+// accurate over a million tokens.
+template <int Width>
+PARAMIXER_INLINE void add_to(float* sum, Floats<Width> value, bool first) {
+    store<Width>(sum, first ? value : load<Width>(sum) + value);
+}
+
+template <int Width>
+PARAMIXER_INLINE void add_rows(const float* rows, int64_t step, int64_t tokens, int64_t columns, float* sums,
+                               bool first) {
+    for (int64_t c = 0; c < columns; c += Width) {
+        Floats<Width> sum = {};
+        for (int64_t t = 0; t < tokens; ++t) sum += load<Width>(rows + t * step + c);
+        add_to<Width>(sums + c, sum, first);
+    }
+}
+
+template <int Width>
+void backward_tile(const TileShape& shape, const PackedFactor& factor, const Tile& tile, const Links& links,
+                   const float* inputs, const float* values, const float* grad, float* weights, int64_t weights_step,
+                   float* dinputs, bool begin_inputs, const GradientSums& sums, bool first, const Workspace& work) {
+    const int64_t hidden_vectors = shape.padded_hidden / Width;
+    first_layer<Width>(shape, factor, tile.count, inputs, work);
+    gelu_and_slope_all<Width>(work.hidden, work.slope, tile.count * shape.hidden_step);
+    link_weights<Width>(shape, factor, tile.count, work);
+    store_transposed<Width>(shape, tile, work.weights, weights, weights_step);
+
+    dot_tile<Width>(tile, links, grad, values, shape.channels, work.dweights, shape.padded_links, work.runs);
+    add_rows<Width>(work.dweights, shape.padded_links, tile.count, shape.padded_links, sums.b2, first);
+    multiply<Width, true>(work.dweights, shape.padded_links, strided<Width>(work.hidden, shape.hidden_step), shape.links,
+                          hidden_vectors, tile.count, [&](int64_t link, int64_t unit, Floats<Width> sum) {
+                              add_to<Width>(sums.w2 + link * shape.padded_hidden + unit, sum, first);
+                          });
+
+    float* const dunits = work.slope;
+    multiply<Width, false>(work.dweights, shape.padded_links, packed<Width>(factor.w2_transposed, shape.links),
+                           tile.count, hidden_vectors, shape.links,
+                           [&](int64_t token, int64_t unit, Floats<Width> sum) {
+                               float* slope = work.slope + token * shape.hidden_step + unit;
+                               store<Width>(slope, sum * load<Width>(slope));
+                           });
+    add_rows<Width>(dunits, shape.hidden_step, tile.count, shape.padded_hidden, sums.b1, first);
+    multiply<Width, true>(inputs, shape.inputs, strided<Width>(dunits, shape.hidden_step), shape.inputs, hidden_vectors,
+                          tile.count, [&](int64_t input, int64_t unit, Floats<Width> sum) {
+                              add_to<Width>(sums.w1 + input * shape.padded_hidden + unit, sum, first);
+                          });
+    multiply<Width, false>(dunits, shape.hidden_step, packed<Width>(factor.w1_transposed, shape.hidden), tile.count,
+                           shape.padded_inputs / Width, shape.hidden,
+                           [&](int64_t token, int64_t input, Floats<Width> sum) {
+                               float* to = dinputs + token * shape.inputs + input;
+                               const int64_t left = shape.inputs - input;
+                               if (left >= Width)
+                                   add_to<Width>(to, sum, begin_inputs);
+                               else if (begin_inputs)
+                                   store_part<Width>(to, sum, left);
+                               else
+                                   store_part<Width>(to, load_part<Width>(to, left) + sum, left);
+                           });
+}
+
+}  // namespace PARAMIXER_SET
+}  // namespace paramixer

@@ -1,0 +1,123 @@
+#include "factors.h"
+
+#include <algorithm>
+
+namespace paramixer {
+namespace {
+
+int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+TileShape make_shape(const ChainSizes& sizes, int64_t width) {
+    TileShape shape;
+    shape.inputs = sizes.inputs;
+    shape.hidden = sizes.hidden;
+    shape.links = sizes.links;
+    shape.channels = sizes.channels;
+    shape.padded_inputs = round_up(sizes.inputs, width);
+    shape.padded_hidden = round_up(sizes.hidden, width);
+    shape.padded_links = round_up(sizes.links, width);
+    // Rows a multiple of 512 bytes apart would share a few cache sets.
+    shape.hidden_step = shape.padded_hidden + (shape.padded_hidden % 128 == 0 ? width : 0);
+    return shape;
+}
+
+// source[row * row_step + column * column_step] into panels of 2 * width columns, padded with zeros (see gemm.h).
+void pack_panels(const float* source, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step,
+                 int64_t width, float* panels) {
+    const int64_t padded = round_up(columns, width);
+    for (int64_t begin = 0; begin < padded; begin += 2 * width) {
+        const int64_t end = std::min(begin + 2 * width, padded);
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t column = begin; column < end; ++column)
+                *panels++ = column < columns ? source[row * row_step + column * column_step] : 0.0f;
+    }
+}
+
+// Where a factor's packed parts begin, in floats, and where they end.
+struct Places {
+    int64_t b1, w2, b2, w1_transposed, w2_transposed, end;
+};
+
+Places places(const TileShape& shape, bool backward) {
+    Places at;
+    at.b1 = shape.inputs * shape.padded_hidden;
+    at.w2 = at.b1 + shape.padded_hidden;
+    at.b2 = at.w2 + shape.hidden * shape.padded_links;
+    at.w1_transposed = at.b2 + shape.padded_links;
+    at.w2_transposed = at.w1_transposed + (backward ? shape.hidden * shape.padded_inputs : 0);
+    at.end = at.w2_transposed + (backward ? shape.links * shape.padded_hidden : 0);
+    return at;
+}
+
+}  // namespace
+
+Factors::Factors(const ChainSizes& sizes, const Parameters& parameters, bool backward)
+    : sizes(sizes),
+      kernel(kernels()),
+      shape(make_shape(sizes, kernel.width)),
+      tiles(make_tiles(sizes.batch, sizes.length, sizes.lengths, tile_tokens)),
+      parameters_(parameters),
+      work_floats_(round_up(tile_tokens * (2 * shape.hidden_step + 2 * shape.padded_links), 16)),
+      backward_(backward),
+      factor_floats_(round_up(places(shape, backward).end, 16)),
+      work_(work_floats_ * max_threads()),
+      packed_(factor_floats_ * sizes.factors),
+      runs_(sizes.links * max_threads()) {
+#pragma omp parallel for schedule(static)
+    for (int64_t factor = 0; factor < sizes.factors; ++factor) pack(factor);
+}
+
+void Factors::pack(int64_t factor) {
+    const int64_t inputs = shape.inputs, hidden = shape.hidden, links = shape.links, width = kernel.width;
+    const float* const w1 = parameters_.w1 + factor * inputs * hidden;
+    const float* const w2 = parameters_.w2 + factor * hidden * links;
+    float* const to = packed_.data() + factor * factor_floats_;
+    const Places at = places(shape, backward_);
+    pack_panels(w1, inputs, hidden, hidden, 1, width, to);
+    pack_panels(parameters_.b1 + factor * hidden, 1, 0, hidden, 1, width, to + at.b1);
+    pack_panels(w2, hidden, links, links, 1, width, to + at.w2);
+    pack_panels(parameters_.b2 + factor * links, 1, 0, links, 1, width, to + at.b2);
+    if (!backward_) return;
+    pack_panels(w1, hidden, 1, inputs, hidden, width, to + at.w1_transposed);
+    pack_panels(w2, links, 1, hidden, links, width, to + at.w2_transposed);
+}
+
+PackedFactor Factors::packed(int64_t factor) {
+    const float* const from = packed_.data() + factor * factor_floats_;
+    const Places at = places(shape, backward_);
+    return {from, from + at.b1, from + at.w2, from + at.b2, from + at.w1_transposed, from + at.w2_transposed};
+}
+
+Links Factors::links(int64_t factor) const {
+    return {parameters_.offsets + factor * sizes.links, sizes.links, sizes.ring};
+}
+
+Workspace Factors::workspace() {
+    const int thread = thread_number();
+    Workspace work;
+    work.hidden = work_.data() + thread * work_floats_;
+    work.slope = work.hidden + tile_tokens * shape.hidden_step;
+    work.weights = work.slope + tile_tokens * shape.hidden_step;
+    work.dweights = work.weights + tile_tokens * shape.padded_links;
+    work.runs = runs_.data() + thread * sizes.links;
+    return work;
+}
+
+void Factors::forward(int64_t factor, const float* inputs, const float* first_values, const float* values, float* out) {
+    const int64_t length = sizes.length, channels = sizes.channels;
+    const float* const residual = sizes.residual == Residual::factor  ? values
+                                  : sizes.residual == Residual::block ? first_values
+                                                                      : nullptr;
+    const PackedFactor part = packed(factor);
+    const Links reach = links(factor);
+    const Workspace work = workspace();
+#pragma omp for schedule(dynamic, 4)
+    for (size_t i = 0; i < tiles.size(); ++i) {
+        const Tile& tile = tiles[i];
+        const int64_t sequence = tile.batch * length, token = sequence + tile.start;
+        kernel.forward(shape, part, tile, reach, inputs + token * shape.inputs, values + sequence * channels,
+                       residual ? residual + token * channels : nullptr, out + token * channels, work);
+    }
+}
+
+}  // namespace paramixer

@@ -1,0 +1,47 @@
+"""Dropout whose mask is a hash of (seed, element): cheap, stateless, the same for every engine and thread count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+from paramixer.ops.chain import widen
+from paramixer.ops.engines import serving
+
+
+@custom_op("paramixer::dropout", mutates_args=())
+def dropout_op(values: Tensor, p: float, seed: Tensor) -> Tensor:
+    """Values with a share p of them zero and the others scaled by 1 / (1 - p)."""
+    wide = widen(values)
+    return serving(wide).dropout(wide, p, int(seed)).to(values.dtype)
+
+
+@dropout_op.register_fake
+def _(values: Tensor, p: float, seed: Tensor) -> Tensor:
+    return torch.empty_like(values, memory_format=torch.contiguous_format)
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, float, Tensor], output: Tensor) -> None:
+    _, ctx.p, seed = inputs
+    ctx.save_for_backward(seed)
+
+
+def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    return dropout_op(grad, ctx.p, *ctx.saved_tensors), None, None
+
+
+dropout_op.register_autograd(_gradients, setup_context=_save)
+
+
+class Dropout(torch.nn.Dropout):
+    """torch's dropout with a cheaper mask. Every call draws a seed from torch's global generator, and nothing more."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Values of any shape, dropped while training."""
+        if not self.training or self.p == 0:
+            return values
+        dropped: Tensor = dropout_op(values, self.p, torch.randint(2**62, ()))
+        return dropped

@@ -31,7 +31,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 bench: setup
-	$(BIN)/python benchmarks/block.py
+	$(BIN)/paramixer bench figures
 
 docs: setup
 	$(BIN)/python docs/figures/links.py

@@ -141,6 +141,8 @@ def _link_mix_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def _save_paramix(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     *tensors, ctx.residual, ctx.ring, ctx.keep = inputs
+    # Else autograd fills a gradient of zeros for what was kept, as large as that is.
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(*tensors, output[1])
 
 

@@ -1,0 +1,104 @@
+"""All ways of computing one chain, verified and then timed side by side in one process."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paramixer.bench import cost, limits, verify
+from paramixer.bench.case import Case, Tensors
+from paramixer.bench.limits import Limits
+from paramixer.bench.machine import serving_engine
+from paramixer.bench.progress import Say, within
+from paramixer.bench.settings import Settings
+from paramixer.bench.timing import inference, interleaved, training
+from paramixer.bench.ways import ENGINE, WAYS, Run, Way
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockOptions(Case, Settings):
+    """Time every way of computing the same chain, forward and forward+backward."""
+
+    ways: tuple[str, ...] = tuple(WAYS)
+    """Which ways to compare; this library's engine is always among them."""
+
+    def __post_init__(self) -> None:
+        Case.__post_init__(self)
+        Settings.__post_init__(self)
+        for name in self.ways:
+            if name not in WAYS:
+                raise ValueError(f"there is no way {name!r}; choose from {', '.join(WAYS)}")
+
+
+def measure(options: BlockOptions, say: Say) -> dict[str, Any]:
+    """The machine's limits and the compared ways."""
+    case = Case(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Case)})
+    if options.quick:
+        case = dataclasses.replace(case, batch=1, length=min(case.length, 64))
+    found = limits.measure(say, options.quick)
+    return {
+        "limits": dataclasses.asdict(found),
+        "cases": {"block": compare(case, options.ways, found, options.turns, say)},
+    }
+
+
+def compare(case: Case, names: Sequence[str], found: Limits, rounds: int, say: Say) -> dict[str, Any]:
+    """Verify the ways, time those that are right, and say how they relate to the engine and to the limits."""
+    tensors = case.tensors()
+    verdicts, runs = _verified(case, tensors, dict.fromkeys([ENGINE, *names]), within(say, str(case)))
+    forward = interleaved({name: inference(run, tensors) for name, run in runs.items()}, rounds, say)
+    upstream = case.upstream()
+    both = interleaved({name: training(run, tensors, upstream) for name, run in runs.items()}, rounds, say)
+    useful = {"forward": cost.forward_operations(case).products}
+    useful["both"] = useful["forward"] + cost.backward_operations(case).products
+    for name in runs:
+        for phase, timings in (("forward", forward), ("both", both)):
+            verdicts[name][phase] = {
+                **timings[name].document(),
+                # Without a right result of the engine there is nothing to compare with.
+                "times_engine": timings[name].times(timings[ENGINE]) if ENGINE in runs else None,
+                "share_of_peak": useful[phase] / timings[name].seconds / found.flops if WAYS[name].same else None,
+            }
+    return {
+        "case": str(case),
+        "flops": useful,
+        "predicted": cost.document(case, serving_engine(), found),
+        "ways": verdicts,
+    }
+
+
+def _verified(
+    case: Case, tensors: Tensors, names: dict[str, None], say: Say
+) -> tuple[dict[str, dict[str, Any]], dict[str, Run]]:
+    """What is known of each way before any timing, and the functions of those that may be timed."""
+    say("the reference, in float64")
+    expected = verify.truth(case, tensors)
+    verdicts: dict[str, dict[str, Any]] = {}
+    runs: dict[str, Run] = {}
+    for name in names:
+        way = WAYS[name]
+        why = way.declines(case)
+        found: dict[str, float] = {}
+        if why is None:
+            say(f"verifying {name}")
+            try:
+                run = way.prepare(case)
+                found, why = _checked(way, run, case, tensors, expected)
+            except RuntimeError as error:
+                # A compiler that is not there, or memory that is not: the table says so instead of a speed.
+                why = f"failed: {str(error).strip().splitlines()[0]}"
+        if why is None:
+            runs[name] = run
+        verdicts[name] = {"same": way.same, "errors": found, "why": why}
+    return verdicts, runs
+
+
+def _checked(
+    way: Way, run: Run, case: Case, tensors: Tensors, expected: verify.Truth
+) -> tuple[dict[str, float], str | None]:
+    if not way.same:
+        return {}, None
+    found = verify.errors(run, case, tensors, expected)
+    return found, verify.complaint(found)

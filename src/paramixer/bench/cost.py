@@ -1,0 +1,175 @@
+"""What a chain costs before anybody runs it: operations, bytes, time and memory.
+
+Operations are exact and those of ``paramix`` alone. A product of a row of n numbers costs 2 n: a multiplication and an
+addition each. What a backward pass recomputes is no useful work and is counted apart. Times and memory are predictions;
+the benchmarks put measured ones beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from paramixer.bench.case import Case
+from paramixer.bench.limits import Limits
+from paramixer.ops.chain import kept_factors
+
+FLOAT = 4
+ENGINES = ("cpu", "reference")
+
+# Arithmetic of one exact GELU in vector code: a range reduction, two polynomials and a division.
+_GELU = 30
+# Share of the slower limit, arithmetic or memory, that an engine comes to in practice.
+_EFFICIENCY = {"cpu": 0.7, "reference": 0.7}
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations of one pass over the whole batch."""
+
+    products: int
+    """Useful floating-point operations in the matrix products and in the mix."""
+    additions: int
+    """Element by element: biases and residuals."""
+    gelus: int
+    """GELUs, or their derivatives."""
+    recomputed: int
+    """Floating-point operations repeated to save memory; no useful work."""
+
+
+def forward_operations(case: Case) -> Operations:
+    """Operations of a forward pass."""
+    factors, links = case.offsets().shape
+    each = case.tokens * factors
+    return Operations(
+        products=each * 2 * (case.width * case.hidden + case.hidden * links + links * case.channels),
+        additions=each * (case.hidden + links + case.channels),
+        gelus=each * case.hidden,
+        recomputed=0,
+    )
+
+
+def backward_operations(case: Case, keep: int = 1) -> Operations:
+    """Operations of a backward pass: each product has two gradients. The MLPs are recomputed, whatever is kept."""
+    factors, links = case.offsets().shape
+    forward = forward_operations(case)
+    again = factors - 1 - kept_factors(factors, keep)
+    mlp = 2 * case.hidden * (case.width + links)
+    return Operations(
+        products=2 * forward.products,
+        additions=2 * forward.additions,
+        gelus=forward.gelus,
+        recomputed=case.tokens * factors * mlp + forward.products // factors * again,
+    )
+
+
+def forward_bytes(case: Case, engine: str) -> int:
+    """Bytes to and from memory of a forward pass, if caches hold a tile and its neighbours but no whole tensor."""
+    factors, links = case.offsets().shape
+    width, hidden, channels = case.width, case.hidden, case.channels
+    each = {
+        "cpu": width + 2 * channels,
+        "reference": width + 6 * hidden + 3 * links + links * (3 * channels + 1) + 3 * channels,
+    }[_known(engine)]
+    return FLOAT * case.tokens * factors * each
+
+
+def backward_bytes(case: Case, engine: str, keep: int = 1) -> int:
+    """The same of a backward pass, recomputed factors included."""
+    factors, links = case.offsets().shape
+    width, hidden, channels = case.width, case.hidden, case.channels
+    each = {
+        "cpu": 3 * width + 4 * channels + 2 * links,
+        "reference": 6 * width + 14 * hidden + 5 * links + links * (5 * channels + 2) + 3 * channels,
+    }[_known(engine)]
+    again = factors - 1 - kept_factors(factors, keep)
+    return FLOAT * case.tokens * factors * each + forward_bytes(case, engine) // factors * again
+
+
+def forward_seconds(case: Case, engine: str, limits: Limits) -> float:
+    """Predicted time of a forward pass."""
+    return _seconds(forward_operations(case), forward_bytes(case, engine), engine, limits)
+
+
+def backward_seconds(case: Case, engine: str, limits: Limits, keep: int = 1) -> float:
+    """Predicted time of a backward pass."""
+    return _seconds(backward_operations(case, keep), backward_bytes(case, engine, keep), engine, limits)
+
+
+def forward_memory(case: Case, engine: str) -> int:
+    """Predicted peak of a forward pass without a graph: bytes beyond what the process had, its arguments included."""
+    factors, links = case.offsets().shape
+    width, hidden, channels = case.width, case.hidden, case.channels
+    # Arguments and output; then the values on their way from factor to factor.
+    each = width + 2 * channels
+    if _known(engine) == "cpu":
+        each += channels if factors > 1 else 0
+    else:
+        each += channels + max(2 * hidden, hidden + links, links + 2 * channels)
+    return FLOAT * (case.tokens * each + _parameters(case))
+
+
+def training_memory(case: Case, engine: str, keep: int = 1) -> int:
+    """Predicted peak of a forward and a backward pass: bytes beyond what the process had, all gradients included."""
+    factors, links = case.offsets().shape
+    width, hidden, channels = case.width, case.hidden, case.channels
+    # Arguments, output and its gradient, gradients of inputs and values; what was kept; one segment, recomputed.
+    each = 2 * width + 4 * channels
+    each += channels * (kept_factors(factors, keep) + min(keep, factors) - 1)
+    # One factor's weights, and the gradient on its way from factor to factor.
+    each += links + (channels if factors > 1 else 0)
+    if _known(engine) == "reference":
+        each += links + channels + 4 * hidden
+    return FLOAT * (case.tokens * each + 2 * _parameters(case))
+
+
+def choose_keep(case: Case, engine: str, budget: int) -> int:
+    """The smallest keep, and so the fastest, whose training step is predicted to stay within so many bytes."""
+    factors = case.offsets().shape[0]
+    predicted = {keep: training_memory(case, engine, keep) for keep in range(1, factors + 1)}
+    for keep, needed in predicted.items():
+        if needed <= budget:
+            return keep
+    least = min(predicted, key=lambda keep: predicted[keep])
+    raise ValueError(
+        f"a training step of {case} needs {predicted[least] / 1e9:.2f} GB even with keep = {least}, "
+        f"more than the {budget / 1e9:.2f} GB allowed; use a smaller batch"
+    )
+
+
+def document(case: Case, engine: str, limits: Limits, keep: int = 1) -> dict[str, Any]:
+    """All of it, as it stands in a record."""
+    return {
+        "case": str(case),
+        "engine": engine,
+        "keep": keep,
+        "parameters": _parameters(case),
+        "forward": {
+            **asdict(forward_operations(case)),
+            "bytes": forward_bytes(case, engine),
+            "seconds": forward_seconds(case, engine, limits),
+            "memory": forward_memory(case, engine),
+        },
+        "backward": {
+            **asdict(backward_operations(case, keep)),
+            "bytes": backward_bytes(case, engine, keep),
+            "seconds": backward_seconds(case, engine, limits, keep),
+        },
+        "training_memory": training_memory(case, engine, keep),
+    }
+
+
+def _seconds(operations: Operations, moved: int, engine: str, limits: Limits) -> float:
+    work = operations.products + operations.additions + _GELU * operations.gelus + operations.recomputed
+    return max(work / limits.flops, moved / limits.bandwidth) / _EFFICIENCY[_known(engine)]
+
+
+def _parameters(case: Case) -> int:
+    factors, links = case.offsets().shape
+    return int(factors * (case.width * case.hidden + case.hidden + case.hidden * links + links))
+
+
+def _known(engine: str) -> str:
+    if engine not in ENGINES:
+        raise ValueError(f"there is no cost model for engine {engine!r}; choose from {', '.join(ENGINES)}")
+    return engine

@@ -1,0 +1,164 @@
+"""The command ``paramixer``: parse, call, print. Every command's options are a dataclass whose fields are its flags."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jsonargparse
+from rich.console import Console
+
+from paramixer.bench import block, cost, figures, limits, memory, record, scaling, step, tables
+from paramixer.bench.case import Case
+from paramixer.bench.machine import serving_engine
+from paramixer.bench.progress import shown
+from paramixer.bench.run import run
+from paramixer.bench.settings import threads
+from paramixer.pretrained import replace_file
+
+jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+# The caller's mistakes, and what a machine may lack; everything else is ours and deserves its traceback.
+_USER_ERRORS = (ValueError, OSError, jsonargparse.ArgumentError)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: what its flags are and what it does with them."""
+
+    options: type
+    call: Callable[[Any, Console], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOptions(Case):
+    """Operations, bytes, predicted time and memory of a chain, without running it."""
+
+    keep: int = 1
+    """Training keeps every keep-th factor's input and recomputes the others."""
+    engine: str | None = None
+    """The engine to predict for, cpu or reference; None for the one that serves here."""
+    gflops: float | None = None
+    """The machine's GEMM peak in GFLOP/s; None for that of two cores with AVX2."""
+    bandwidth: float | None = None
+    """The machine's memory bandwidth in GB/s; None for that of two cores."""
+    measure: bool = False
+    """Measure this machine's limits first, for a better prediction of the time."""
+    threads: int | None = None
+    """Threads for that measurement; None for torch's default."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("keep", "gflops", "bandwidth", "threads"):
+            number = getattr(self, name)
+            if number is not None and number <= 0:
+                raise ValueError(f"{name}={number}; it must be positive")
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """Print the tables of a record, or put them into a page of the docs."""
+
+    record: Path
+    """The JSON file that a benchmark wrote."""
+    into: Path | None = None
+    """A markdown page with the markers <!-- bench WHAT --> and <!-- end -->, to be updated."""
+
+
+def print_cost(options: CostOptions, console: Console) -> None:
+    """``paramixer cost``."""
+    found = limits.DEFAULT
+    if options.measure:
+        with threads(options.threads), shown(console) as say:
+            found = limits.measure(say)
+    found = limits.Limits(
+        flops=1e9 * options.gflops if options.gflops else found.flops,
+        bandwidth=1e9 * options.bandwidth if options.bandwidth else found.bandwidth,
+    )
+    document = cost.document(options, options.engine or serving_engine(), found, options.keep)
+    console.print(tables.drawn(tables.cost_table(document)))
+    console.print(
+        f"Times for a GEMM peak of {found.flops / 1e9:.0f} GFLOP/s and {found.bandwidth / 1e9:.1f} GB/s to memory; "
+        "memory beyond the process's own.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def show(options: ShowOptions, console: Console) -> None:
+    """``paramixer bench show``."""
+    found = record.read(options.record)
+    if options.into is None:
+        console.print(tables.on_terminal(found))
+        return
+    replace_file(options.into, tables.insert(options.into.read_text(encoding="utf-8"), found).encode())
+    console.print(f"updated {options.into} from {options.record}", highlight=False, soft_wrap=True)
+
+
+Commands = dict[str, Command | dict[str, Command]]
+COMMANDS: Commands = {
+    "bench": {
+        "block": Command(block.BlockOptions, partial(run, "block", block.measure)),
+        "scaling": Command(scaling.ScalingOptions, partial(run, "scaling", scaling.measure)),
+        "memory": Command(memory.MemoryOptions, partial(run, "memory", memory.measure)),
+        "step": Command(step.StepOptions, partial(run, "step", step.measure)),
+        "figures": Command(figures.FiguresOptions, partial(run, "figures", figures.measure)),
+        "show": Command(ShowOptions, show),
+    },
+    "cost": Command(CostOptions, print_cost),
+}
+_GROUPS = {"bench": "Speed, memory and scaling of the engines, written down as records."}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command. Returns 0, or 2 for a mistake of the caller, which is told in one line, or 130 after Ctrl-C."""
+    parser = jsonargparse.ArgumentParser(
+        prog="paramixer", exit_on_error=False, description="Very long sequences made ordinary."
+    )
+    _add(parser, COMMANDS)
+    try:
+        parsed = parser.parse_args(arguments)
+        command, flags = _chosen(COMMANDS, parsed)
+        command.call(command.options(**flags), Console())
+    except SystemExit as leaving:
+        # After --help.
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except KeyboardInterrupt:
+        print("paramixer: interrupted", file=sys.stderr)
+        return 130
+    except _USER_ERRORS as error:
+        print(f"paramixer: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _add(parser: jsonargparse.ArgumentParser, commands: Commands) -> None:
+    """Give the parser these commands; groups of them get parsers of their own."""
+    subcommands = parser.add_subcommands(dest="command")
+    for word, command in commands.items():
+        described = _GROUPS[word] if isinstance(command, dict) else (command.options.__doc__ or "").splitlines()[0]
+        below = jsonargparse.ArgumentParser(exit_on_error=False, description=described)
+        subcommands.add_subcommand(word, below, help=described)
+        if isinstance(command, dict):
+            _add(below, dict(command))
+        else:
+            below.add_class_arguments(command.options, as_positional=True, as_group=False)
+            _make_switches(below)
+
+
+def _make_switches(parser: jsonargparse.ArgumentParser) -> None:
+    """``--quick`` alone means ``--quick true``."""
+    for action in parser._actions:
+        if action.option_strings and action.default is False:
+            action.nargs, action.const = "?", True
+
+
+def _chosen(commands: Commands, parsed: jsonargparse.Namespace) -> tuple[Command, dict[str, Any]]:
+    command, rest = commands[parsed.command], parsed[parsed.command]
+    if isinstance(command, dict):
+        return _chosen(dict(command), rest)
+    return command, vars(rest)

@@ -29,7 +29,9 @@ class Flat(Pooling):
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
         """``[batch, length * channels]``."""
-        return F.pad(values, (0, 0, 0, self.length - values.shape[1])).flatten(1)
+        missing = self.length - values.shape[1]
+        # Padding by nothing would still copy.
+        return (F.pad(values, (0, 0, 0, missing)) if missing else values).flatten(1)
 
 
 class Cls(Pooling):

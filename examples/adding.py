@@ -1,6 +1,6 @@
 """The Adding problem in a training loop of one's own: read two marked numbers out of a long sequence and add them.
 
-    python examples/adding.py [--length 128] [--steps 1200] [--out runs/adding]
+    python examples/adding.py [--length 128] [--steps 2000] [--out runs/adding]
 
 Every position holds a number from (-1, 1) and a mark; two positions are marked, and the target is half plus a quarter
 of the sum of their numbers. The paper counts a prediction as wrong if it is off by 0.04 or more.
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> float:
     """Train, show the error as it falls, save the model; returns the last error in percent."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--out", type=Path, default=Path("runs/adding"))
     options = parser.parse_args(arguments)
 

@@ -124,6 +124,43 @@ def test_generator_decides_the_parameters():
         assert not torch.equal(tensor, other.state_dict()[name])
 
 
+def test_nan_past_the_lengths_reaches_no_gradient(generator):
+    block, values, inputs = block_and_input(12, pm.Chord(), generator)
+    clean = block(values, inputs, [4, 12])
+    clean.sum().backward()
+    expected = [parameter.grad.clone() for parameter in block.parameters()]
+    block.zero_grad()
+    dirty = [cases.with_nan_past(tensor, [4, 12]) for tensor in (values, inputs)]
+    block(*dirty, [4, 12]).sum().backward()
+    for parameter, grad in zip(block.parameters(), expected, strict=True):
+        cases.assert_close(parameter.grad, grad, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("backend", [name for name, found in pm.backends().items() if found])
+def test_rows_of_a_half_precision_block(backend, dtype, generator):
+    block = pm.ParamixerBlock(9, 3, 4, generator=generator).to(dtype)
+    inputs = torch.randn(2, 9, 3, generator=generator).to(dtype)
+    with pm.backend(backend):
+        rows, matrix = block.mixing_rows(inputs, [0, 8]), block.mixing_matrix(inputs)
+    torch.testing.assert_close(rows, matrix[:, [0, 8]].detach(), rtol=0.02, atol=0.02)
+
+
+def test_positions_may_be_any_whole_numbers_or_none(generator):
+    block, _, inputs = block_and_input(12, pm.Chord(), generator)
+    assert block.mixing_rows(inputs, []).shape == (2, 0, 12)
+    assert block.mixing_rows(inputs, torch.tensor([1, 2], dtype=torch.int32)).shape == (2, 2, 12)
+    assert block.mixing_rows(inputs, range(12)).shape == (2, 12, 12)
+    cases.assert_close(block.mixing_rows(inputs, list(range(12)) * 3)[:, 24:], block.mixing_matrix(inputs), 1e-10)
+
+
+def test_a_block_made_on_the_meta_device_runs_once_it_has_memory(generator):
+    with torch.device("meta"):
+        block = pm.ParamixerBlock(9, 3, 4)
+    inputs = torch.randn(2, 9, 3, generator=generator)
+    assert block.to_empty(device="cpu")(inputs, inputs).shape == (2, 9, 3)
+
+
 def test_shorter_sequences_mix_on_shorter_rings(generator):
     block, values, inputs = block_and_input(12, pm.Chord(), generator)
     cut = block(values[:, :7], inputs[:, :7])
@@ -180,8 +217,14 @@ def test_one_row_at_65536_stays_far_below_n_squared():
         ),
         (lambda: pm.ParamixerBlock(8, 4, 4).mixing_rows(torch.ones(1, 8, 4), [8]), "position 8 is outside"),
         (lambda: pm.ParamixerBlock(8, 4, 4).mixing_rows(torch.ones(1, 8, 4), [0.5]), "whole numbers"),
+        (lambda: pm.ParamixerBlock(8, 4, 4).mixing_rows(torch.ones(1, 8, 4), [[1]]), r"positions have shape \[1, 1\]"),
+        (lambda: pm.ParamixerBlock(8, 4, 4).mixing_rows(torch.ones(1, 8, 4).double(), [1]), "inputs are torch.float64"),
+        (lambda: pm.ParamixerBlock(8, 4, 4, protocol=None), "protocol=None; give chord, cdil, or a value"),
+        (lambda: pm.ParamixerBlock(8, 4, 2.5), "hidden is 2.5, not a whole number"),
+        (lambda: pm.ParamixerBlock(8, 4, 4, ring="x"), "ring='x'; it is True or False"),
+        (lambda: pm.ParamixerBlock(8, 4, 4, keep=1.5), "keep=1.5"),
     ],
 )
 def test_errors_name_the_value_and_the_remedy(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         make()

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import paramixer
 from bench import samples
 from paramixer import cli
 from paramixer.cli import main
@@ -123,3 +124,8 @@ def test_the_package_runs_as_a_module():
     assert done.returncode == 2
     assert done.stderr.startswith("paramixer: length 1 leaves nothing to link")
     assert "Traceback" not in done.stderr
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.split() == ["paramixer", paramixer.__version__]

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import inspect
 
+import numpy as np
 import pytest
 
 import paramixer as pm
@@ -33,6 +34,11 @@ def test_a_config_is_a_frozen_flat_value():
         config.length = 3
     with pytest.raises(TypeError):
         pm.ParamixerConfig(16, 2)
+
+
+def test_numpys_whole_numbers_become_pythons():
+    config = pm.ParamixerConfig(**(TOKENS | {"length": np.int64(16)}))
+    assert type(config.length) is int
 
 
 def test_a_table_of_offsets_may_come_as_lists():
@@ -65,6 +71,8 @@ def test_a_table_of_offsets_may_come_as_lists():
         ({"pad": 5}, "pad=5 is no token id of a vocabulary of 5"),
         ({"vocabulary": None, "features": 2, "pad": 0}, "pad=0 is no token id"),
         ({"embedding_bound": 0.0}, "embedding_bound=0.0; it must be positive"),
+        ({"embedding_bound": float("nan")}, "positive and finite"),
+        ({"protocol": "links", "table": [1, 2]}, "is no table of offsets"),
         ({"keep": 0}, "keep=0; it must be at least 1"),
     ],
 )
@@ -161,6 +169,10 @@ def test_an_unknown_preset_suggests_the_nearest():
         pm.preset("listop")
     with pytest.raises(ValueError, match="choose from adding, order"):
         pm.recipe("xyz")
+    with pytest.raises(ValueError, match="no preset None"):
+        pm.preset(None)
+    with pytest.raises(ValueError, match="length is '5', not a whole number"):
+        pm.preset("listops", length="5")
     with pytest.raises(ValueError, match="protocol='ring'"):
         pm.preset("listops", "ring")
 

@@ -32,6 +32,11 @@ def test_mean_divides_by_the_sequences_own_length():
     assert torch.equal(mean(torch.zeros(1, 3, 4), torch.tensor([0])), torch.zeros(1, 4))
 
 
+def test_mean_of_a_long_half_precision_sequence_is_finite():
+    values = torch.ones(1, 70_000, 2).half()
+    assert torch.equal(POOLINGS["mean"](70_000, 2)(values, torch.tensor([70_000])), torch.ones(1, 2).half())
+
+
 @pytest.mark.parametrize(
     ("pooling", "target", "outputs", "shape"),
     [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -104,6 +105,12 @@ def test_protocols_are_frozen_values():
         pm.Cdil().links = 3
 
 
+def test_numbers_may_be_numpys():
+    assert pm.Links(np.array([[0, 1]])) == pm.Links([[0, 1]])
+    assert torch.equal(pm.Chord(links=np.int64(3)).offsets(np.int64(8)), pm.Chord(links=3).offsets(8))
+    assert pm.Links([[2**63 - 1, -(2**63)]]).offsets(4).tolist() == [[2**63 - 1, -(2**63)]]
+
+
 def test_links_takes_a_tensor_and_keeps_the_table_as_written():
     table = torch.tensor([[0, -5, 700], [3, 3, 3]])
     assert torch.equal(pm.Links(table).offsets(10), table)
@@ -123,7 +130,14 @@ def test_links_takes_a_tensor_and_keeps_the_table_as_written():
         (lambda: pm.Links([]), "empty"),
         (lambda: pm.Links([[]]), "empty"),
         (lambda: pm.Links([[0, 1], [0]]), "row 1 of the table has 1 links, row 0 has 2"),
-        (lambda: pm.Links([[0, 1.5]]), "offset 1.5 in row 0"),
+        (lambda: pm.Links([[0, 1.5]]), "an offset in row 0 of the table is 1.5"),
+        (lambda: pm.Links([0, 1]), "is no table of offsets; give rows"),
+        (lambda: pm.Links([[True, False]]), "row 0 of the table is True"),
+        (lambda: pm.Links([[2**63]]).offsets(5), "does not fit into 64 bits"),
+        (lambda: pm.Chord(2.5), "links is 2.5, not a whole number"),
+        (lambda: pm.Cdil(None), "links is None, not a whole number"),
+        (lambda: pm.Chord("3"), "links is '3', not a whole number"),
+        (lambda: pm.Chord().offsets(2.0), "length is 2.0, not a whole number"),
         (lambda: named_protocol("cord"), "no protocol 'cord'; choose from chord, cdil"),
     ],
 )

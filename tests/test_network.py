@@ -197,9 +197,21 @@ def test_position_zero_of_an_empty_sequence_is_silent():
         (TOKENS, torch.ones(2, 12).long(), [1], r"lengths have shape \[1\]"),
         (TOKENS, torch.ones(2, 0).long(), None, "the sequences are empty"),
         (REAL, torch.ones(2, 12, 3), None, r"inputs have shape \[2, 12, 3\], expected \[batch, length, 2\]"),
+        (
+            REAL,
+            torch.ones(2, 12, 2).double(),
+            None,
+            "inputs are torch.float64, the model's parameters are torch.float32",
+        ),
+        (REAL, [[1.0]], None, "inputs are a list"),
         (REAL, torch.ones(2, 12, 2).long(), None, "inputs are torch.int64"),
-        (REAL, torch.ones(2, 11, 2), None, "length 11 is shorter than the model's 12 and there is no pad id"),
-        (REAL, torch.ones(2, 12, 2), [3, 4], "lengths need a pad id with padding='symbol'"),
+        (
+            REAL,
+            torch.ones(2, 11, 2),
+            None,
+            "length 11 is shorter than the model's 12; give full sequences, use padding='length'$",
+        ),
+        (REAL, torch.ones(2, 12, 2), [3, 4], "lengths need padding='length'$"),
     ],
 )
 def test_wrong_inputs_are_named(config, inputs, lengths, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -73,3 +74,27 @@ def test_the_wheel_works_in_a_clean_environment_outside_the_tree(tmp_path):
     python = tmp_path / "clean" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel)
     assert "smoke test passed" in run(python, "-c", SMOKE)
+
+
+@pytest.mark.slow
+def test_without_a_compiler_it_installs_and_says_why_the_engine_is_missing(tmp_path):
+    environment = os.environ | {"CXX": "/bin/false", "CC": "/bin/false"}
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, env=environment, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    program = """
+import paramixer as pm, torch
+print(pm.__file__, pm.backends()["cpu"])
+pm.ParamixerBlock(8, 4, 4)(*torch.ones(2, 1, 8, 4)).sum().backward()
+with pm.backend("cpu"):
+    pm.ParamixerBlock(8, 4, 4)(*torch.ones(2, 1, 8, 4))
+"""
+    # Without site, the project's own editable install stays out of the way.
+    paths = os.pathsep.join([str(tmp_path / "installed"), sysconfig.get_path("purelib")])
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", program], env=environment | {"PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert str(tmp_path) in ended.stdout
+    assert "not available: no C++ compiler was found" in ended.stdout
+    assert "backend 'cpu' cannot serve this call: no C++ compiler was found" in ended.stderr

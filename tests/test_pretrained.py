@@ -35,6 +35,26 @@ def test_outputs_are_the_same_bit_for_bit_after_loading(name, tmp_path, generato
     assert torch.equal(loaded(inputs), model(inputs))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+def test_a_model_comes_back_in_its_own_dtype(dtype, tmp_path, generator):
+    model = pm.Paramixer(CONFIG, generator=generator).to(dtype).eval()
+    model.save_pretrained(tmp_path)
+    loaded = pm.Paramixer.from_pretrained(tmp_path)
+    assert loaded(IDS).dtype == dtype
+    assert torch.equal(loaded(IDS), model(IDS))
+    assert all(parameter.requires_grad for parameter in loaded.parameters())
+
+
+def test_a_loaded_model_can_go_on_learning(folder):
+    model = pm.Paramixer.from_pretrained(folder).train()
+    before = model(IDS).detach()
+    optimiser = torch.optim.Adam(model.parameters(), 0.1)
+    model(IDS).sum().backward()
+    optimiser.step()
+    assert not torch.equal(model(IDS), before)
+    assert (model.embedding.weight[0] == 0).all()
+
+
 def test_the_folder_holds_data_only(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
     assert json.loads((folder / "config.json").read_text())["format"] == 1
@@ -93,15 +113,22 @@ DAMAGES = {
     "config of bytes": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"), "is damaged, it is not JSON"),
     "foreign config": (lambda f: (f / "config.json").write_text('{"model_type": "bert"}'), "another library's model"),
     "config is a list": (lambda f: (f / "config.json").write_text("[1]"), "does not describe a Paramixer"),
-    "newer format": (lambda f: edit_config(f, format=2), "has format 2, .* reads format 1; install a newer paramixer"),
-    "no format": (lambda f: edit_config(f, format=None), "has format None"),
+    "newer format": (
+        lambda f: edit_config(f, format=2),
+        "has format 2, .* reads up to format 1; install a newer paramixer",
+    ),
+    "no format": (lambda f: edit_config(f, format=None), "has format None, which no version"),
+    "format true": (lambda f: edit_config(f, format=True), "has format True, which no version"),
+    "endless config": (lambda f: (f / "config.json").write_text("[" * 100_000), "is damaged, it is not JSON"),
+    "config is a folder": (lambda f: ((f / "config.json").unlink(), (f / "config.json").mkdir()), "is damaged"),
+    "enormous length": (lambda f: edit_config(f, config={"length": 10**12}), "positions.weight has shape"),
     "config null": (lambda f: (f / "config.json").write_text('{"model_type": "paramixer", "format": 1}'), "no config"),
     "unknown setting": (lambda f: edit_config(f, config={"widht": 3}), "unknown settings: widht"),
     "wrong setting": (lambda f: edit_config(f, config={"hidden": "many"}), "wrong config: hidden='many'"),
     "impossible setting": (lambda f: edit_config(f, config={"outputs": 0}), "wrong config: outputs=0"),
     "other shape": (
         lambda f: edit_config(f, config={"hidden": 6}),
-        r"w1 is torch.float32 \[2, 4, 5\].*asks for .*\[2, 4, 6\]",
+        r"w1 has shape \[2, 4, 5\].*asks for \[2, 4, 6\]",
     ),
     "other meaning": (lambda f: edit_config(f, config={"residual": "none"}), "saved with another config"),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
@@ -118,7 +145,7 @@ DAMAGES = {
     "foreign tensor": (lambda f: rewrite_weights(f, lambda s: s.update(x=torch.ones(1))), "has unknown tensors: x"),
     "other dtype": (
         lambda f: rewrite_weights(f, lambda s: s.update({"blocks.0.b1": s["blocks.0.b1"].double()})),
-        "blocks.0.b1 is torch.float64",
+        "tensors of torch.float32 and torch.float64; expected one float dtype",
     ),
 }
 
@@ -138,6 +165,17 @@ def test_a_missing_folder_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="is a file; give the folder"):
         pm.Paramixer.from_pretrained(tmp_path / "file")
+
+
+def test_a_name_that_no_hub_could_have_is_a_missing_folder():
+    with pytest.raises(FileNotFoundError, match="there is no folder runs/li stops!"):
+        pm.Paramixer.from_pretrained("runs/li stops!")
+
+
+def test_saving_onto_a_file_says_so(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="give a folder to save into"):
+        pm.Paramixer(CONFIG).save_pretrained(tmp_path / "file")
 
 
 def test_a_hub_name_is_downloaded_without_anything_but_data(folder, monkeypatch):

@@ -9,10 +9,20 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from paramixer import initialisation
-from paramixer.links import Protocol, named_protocol
+from paramixer.links import Protocol, named_protocol, whole_number
 from paramixer.ops import paramix
-from paramixer.ops.checks import check_keep, check_residual, length_tensor
+from paramixer.ops.chain import computing
+from paramixer.ops.checks import (
+    autocasting,
+    check_keep,
+    check_residual,
+    check_ring,
+    length_tensor,
+    past_end,
+    whole_numbers,
+)
 from paramixer.ops.custom import paramix_backward_op
+from paramixer.ops.door import checked_chain
 from paramixer.ops.dropout import Dropout
 
 INITS = ("paper", "identity")
@@ -61,14 +71,17 @@ class ParamixerBlock(nn.Module):
         super().__init__()
         inputs = channels if inputs is None else inputs
         for name, width in (("channels", channels), ("hidden", hidden), ("inputs", inputs)):
-            if width < 1:
+            if whole_number(name, width) < 1:
                 raise ValueError(f"{name}={width}; a block needs at least 1")
         check_residual("ParamixerBlock", residual)
         check_keep("ParamixerBlock", keep)
+        check_ring("ParamixerBlock", ring)
         if init not in INITS:
             raise ValueError(f"init={init!r}; choose from {', '.join(INITS)}")
         if isinstance(protocol, str):
             protocol = named_protocol(protocol, links, factors)
+        elif not isinstance(protocol, Protocol):
+            raise ValueError(f"protocol={protocol!r}; give chord, cdil, or a value such as Chord() or Links([[0, 1]])")
         elif links is not None or factors is not None:
             raise ValueError(f"links and factors are part of {protocol}; set them there, not beside it")
         self.length, self.channels, self.hidden, self.inputs = length, channels, hidden, inputs
@@ -96,6 +109,10 @@ class ParamixerBlock(nn.Module):
         """Values ``[batch, length, channels]`` mixed by links that inputs ``[batch, length, inputs]`` write."""
         self._check("values", values, self.channels)
         self._check("inputs", inputs, self.inputs)
+        if lengths is not None:
+            lengths = counts = self._counts(lengths, values)
+            # g reads every row, and a gradient of zero times NaN would still be NaN.
+            values = values.masked_fill(past_end(counts, values.shape[1])[..., None], 0)
         mixed: Tensor = self.dropout(self._mix(self.g(values), inputs, lengths))
         return mixed
 
@@ -125,35 +142,22 @@ class ParamixerBlock(nn.Module):
         """
         self._check("inputs", inputs, self.inputs)
         batch, length, _ = inputs.shape
-        wanted = torch.as_tensor(positions, device=inputs.device)
-        if wanted.dim() != 1 or wanted.dtype.is_floating_point:
-            raise ValueError(f"positions must be a list of whole numbers, not {positions!r}")
+        wanted = whole_numbers("mixing_rows", "positions", positions).to(inputs.device)
+        if wanted.dim() != 1:
+            raise ValueError(f"positions have shape {list(wanted.shape)}, expected a list of whole numbers")
         outside = wanted[(wanted < 0) | (wanted >= length)]
         if len(outside):
             raise ValueError(f"position {int(outside[0])} is outside the sequence, 0 to {length - 1}")
-        lengths = length_tensor("mixing_rows", lengths, batch)
-        rows = inputs.new_empty(batch, len(wanted), length)
+        rows = []
         for start in range(0, len(wanted), _ROWS_AT_ONCE):
             some = wanted[start : start + _ROWS_AT_ONCE]
             units = F.one_hot(some, length).to(inputs.dtype).T.expand(batch, length, len(some))
-            # The chain is linear in the values, so its value gradient does not depend on them: zeros will do.
-            _, transposed, *_ = paramix_backward_op(
-                units,
-                inputs,
-                torch.zeros_like(units),
-                self.w1,
-                self.b1,
-                self.w2,
-                self.b2,
-                self.offsets,
-                lengths,
-                self.residual,
-                self.ring,
-                len(self.offsets),
-                inputs.new_empty(0, *units.shape),
-            )
-            rows[:, start : start + _ROWS_AT_ONCE] = transposed.mT
-        return rows
+            chain = checked_chain("mixing_rows", inputs, units, *self._parameters_of_links(), lengths, self.ring)
+            # The chain is linear in the values, so its value gradient does not depend on them: any will do.
+            nothing = units.new_empty(0, *units.shape, dtype=computing(units.dtype))
+            _, transposed, *_ = paramix_backward_op(chain.values, *chain, chain.factors, nothing)
+            rows.append(transposed.mT)
+        return torch.cat(rows, 1) if rows else inputs.new_empty(batch, 0, length)
 
     def extra_repr(self) -> str:
         """What print(block) shows."""
@@ -163,14 +167,27 @@ class ParamixerBlock(nn.Module):
         )
 
     def _mix(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
-        parameters = (self.w1, self.b1, self.w2, self.b2)
-        return paramix(inputs, values, *parameters, self.offsets, self.residual, lengths, self.ring, self.keep)
+        return paramix(inputs, values, *self._parameters_of_links(), lengths, self.ring, self.keep)
+
+    def _parameters_of_links(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, str]:
+        return self.w1, self.b1, self.w2, self.b2, self.offsets, self.residual
+
+    def _counts(self, lengths: Tensor | Sequence[int], values: Tensor) -> Tensor:
+        counts = length_tensor("ParamixerBlock", lengths, values.shape[0])
+        assert counts is not None
+        return counts.to(values.device)
 
     def _check(self, name: str, tensor: Tensor, width: int) -> None:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} are a {type(tensor).__name__}, expected a torch.Tensor")
         if tensor.dim() != 3 or tensor.shape[2] != width:
             raise ValueError(f"{name} have shape {list(tensor.shape)}, expected [batch, length, {width}]")
         if tensor.shape[1] > self.length:
             raise ValueError(
                 f"length {tensor.shape[1]} of {name} exceeds the block's {self.length}; "
                 f"make the block with length={tensor.shape[1]} or cut the input"
+            )
+        if tensor.dtype != self.w1.dtype and not autocasting(tensor):
+            raise TypeError(
+                f"{name} are {tensor.dtype}, the block's parameters are {self.w1.dtype}; convert one of them"
             )

@@ -12,6 +12,7 @@ from typing import Any
 import jsonargparse
 from rich.console import Console
 
+import paramixer
 from paramixer.bench import block, cost, figures, limits, memory, record, scaling, step, tables
 from paramixer.bench.case import Case
 from paramixer.bench.machine import serving_engine
@@ -117,7 +118,10 @@ _GROUPS = {"bench": "Speed, memory and scaling of the engines, written down as r
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns 0, or 2 for a mistake of the caller, which is told in one line, or 130 after Ctrl-C."""
     parser = jsonargparse.ArgumentParser(
-        prog="paramixer", exit_on_error=False, description="Very long sequences made ordinary."
+        prog="paramixer",
+        exit_on_error=False,
+        description="Very long sequences made ordinary.",
+        version=paramixer.__version__,
     )
     _add(parser, COMMANDS)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from dataclasses import dataclass
@@ -70,6 +71,11 @@ class ParamixerConfig:
     def __post_init__(self) -> None:
         if self.table is not None:
             object.__setattr__(self, "table", Links(self.table).table)
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if hasattr(value, "__index__") and not isinstance(value, int):
+                # numpy's whole numbers are welcome, but JSON knows only Python's.
+                object.__setattr__(self, field.name, int(value))
         check_types(self)
         for name in ("length", "outputs", "vocabulary", "features", "channels", "hidden", "blocks", "keep"):
             count = getattr(self, name)
@@ -85,8 +91,8 @@ class ParamixerConfig:
                 raise ValueError(f"{name}={getattr(self, name)}; a probability from 0 up to, but not including, 1")
         if self.pad is not None and not 0 <= self.pad < (self.vocabulary or 0):
             raise ValueError(f"pad={self.pad} is no token id of a vocabulary of {self.vocabulary}; use an id or None")
-        if self.embedding_bound is not None and self.embedding_bound <= 0:
-            raise ValueError(f"embedding_bound={self.embedding_bound}; it must be positive, or None")
+        if self.embedding_bound is not None and not 0 < self.embedding_bound < math.inf:
+            raise ValueError(f"embedding_bound={self.embedding_bound}; it must be positive and finite, or None")
         if (self.protocol == "links") != (self.table is not None):
             raise ValueError(
                 f"protocol={self.protocol!r} with table={self.table}; protocol 'links' and a table go together"

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from paramixer import initialisation
+from paramixer.ops.chain import computing
 
 
 class Pooling(nn.Module):
@@ -49,7 +50,9 @@ class Mean(Pooling):
         """``[batch, channels]``."""
         if lengths is None:
             return values.mean(1)
-        return values.sum(1) / lengths.clamp(min=1).to(values)[:, None]
+        # Half precision holds neither long sums nor long lengths.
+        total = values.sum(1, dtype=computing(values.dtype))
+        return (total / lengths.clamp(min=1)[:, None]).to(values.dtype)
 
 
 class Token(Pooling):

@@ -6,14 +6,13 @@ frozen value that says how these offsets follow from the length.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-
-_LARGEST_OFFSET = 2**62
 
 
 class Protocol(ABC):
@@ -25,13 +24,15 @@ class Protocol(ABC):
 
     def offsets(self, length: int) -> Tensor:
         """The offsets of every factor, int64 ``[factors, links]``, not reduced modulo the length."""
+        length = whole_number("length", length)
         if length < 2:
             raise ValueError(f"length {length} leaves nothing to link; a chain needs a length of at least 2")
         rows = self.rows(length)
-        largest = max(abs(offset) for row in rows for offset in row)
-        if largest > _LARGEST_OFFSET:
-            raise ValueError(f"offset {largest} does not fit into 64 bits; ask for fewer links or factors")
-        return torch.tensor(rows, dtype=torch.int64)
+        for offset in (offset for row in rows for offset in row):
+            if not -(2**63) <= offset < 2**63:
+                raise ValueError(f"offset {offset} does not fit into 64 bits; ask for fewer links or smaller offsets")
+        # On the CPU whatever the default device is: the operators read offsets there.
+        return torch.tensor(rows, dtype=torch.int64, device="cpu")
 
     def reach(self, length: int) -> float:
         """Share of the N x N mixing matrix that the chain can fill: 1.0 where every position reaches every other.
@@ -84,6 +85,7 @@ class Cdil(Protocol):
     factors: int | None = None
 
     def __post_init__(self) -> None:
+        whole_number("links", self.links)
         _check_counts(self.links, self.factors)
         if self.links % 2 == 0:
             raise ValueError(
@@ -112,7 +114,10 @@ class Links(Protocol):
     table: tuple[tuple[int, ...], ...]
 
     def __init__(self, table: Iterable[Iterable[int]]) -> None:
-        rows = [list(row) for row in (table.tolist() if isinstance(table, Tensor) else table)]
+        try:
+            rows = [list(row) for row in (table.tolist() if isinstance(table, Tensor) else table)]
+        except TypeError:
+            raise ValueError(f"{table!r} is no table of offsets; give rows, such as [[0, 1, 2], [0, 4, 8]]") from None
         if not rows or not rows[0]:
             raise ValueError(f"the table of offsets is empty: {rows}; give at least one row with one link")
         for m, row in enumerate(rows):
@@ -120,10 +125,11 @@ class Links(Protocol):
                 raise ValueError(
                     f"row {m} of the table has {len(row)} links, row 0 has {len(rows[0])}; make them equal"
                 )
-            for offset in row:
-                if isinstance(offset, bool) or not isinstance(offset, int):
-                    raise ValueError(f"offset {offset!r} in row {m} of the table is not a whole number")
-        object.__setattr__(self, "table", tuple(tuple(row) for row in rows))
+        whole = (
+            tuple(whole_number(f"an offset in row {m} of the table", offset) for offset in row)
+            for m, row in enumerate(rows)
+        )
+        object.__setattr__(self, "table", tuple(whole))
 
     def rows(self, length: int) -> list[list[int]]:
         """The table as it was written."""
@@ -146,7 +152,17 @@ def log2_ceil(length: int) -> int:
     return max((length - 1).bit_length(), 1)
 
 
+def whole_number(name: str, value: object) -> int:
+    """The value as an int, be it Python's, numpy's or a tensor's; anything else is named."""
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise ValueError(f"{name} is {value!r}, not a whole number")
+
+
 def _check_counts(links: int | None, factors: int | None) -> None:
     for name, count in (("links", links), ("factors", factors)):
-        if count is not None and count < 1:
+        if count is not None and whole_number(name, count) < 1:
             raise ValueError(f"{name}={count}; a factor needs at least one link and a chain at least one factor")

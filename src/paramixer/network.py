@@ -13,7 +13,7 @@ from paramixer import initialisation, pretrained
 from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
 from paramixer.heads import Head
-from paramixer.ops.checks import check_length_values, length_tensor
+from paramixer.ops.checks import autocasting, check_length_values, length_tensor, past_end
 from paramixer.ops.dropout import Dropout
 
 
@@ -74,7 +74,8 @@ class Paramixer(nn.Module):
             ``[batch, outputs]``; ``[batch, length, outputs]`` with pooling "token"; without the last axis for a single
             value.
         """
-        width = inputs.shape[1] if inputs.dim() > 1 else 0
+        self._check(inputs)
+        width = inputs.shape[1]
         inputs, lengths = self._padded(inputs, lengths)
         first = self._embed(inputs)
         values = self.dropout(first)
@@ -94,14 +95,16 @@ class Paramixer(nn.Module):
         A name of the form "owner/model" that is no local folder is looked up on the Hugging Face hub.
         """
         path = pretrained.find(folder)
-        model = cls(pretrained.load_config(path))
-        pretrained.load_weights(model, model.config, path)
+        config = pretrained.load_config(path)
+        # Without memory until the weights are known to fit: a damaged config may ask for any amount.
+        with torch.device("meta"):
+            model = cls(config)
+        pretrained.load_weights(model, config, path)
         return model.eval()
 
     def _padded(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> tuple[Tensor, Tensor | None]:
         """Inputs whose padding is harmless, and the lengths that the blocks are to see."""
         config = self.config
-        self._check(inputs)
         batch, width = inputs.shape[:2]
         counts = length_tensor("Paramixer", lengths, batch)
         if counts is not None:
@@ -113,20 +116,23 @@ class Paramixer(nn.Module):
             counts = torch.where(inputs != config.pad, places, 0).amax(1)
         if counts is not None:
             # What lies past the end may be anything, NaN included, and must reach no product.
-            past = torch.arange(width, device=inputs.device) >= counts[:, None]
+            past = past_end(counts, width)
             if config.padding == "symbol" and config.pad is None:
-                raise ValueError("lengths need a pad id with padding='symbol'; set pad, or use padding='length'")
+                raise ValueError(f"lengths need padding='length'{self._or_pad()}")
             inputs = inputs.masked_fill(past if inputs.dim() == 2 else past[..., None], config.pad or 0)
         if config.padding == "length":
             return self._checked_ids(inputs), counts
-        if width < config.length:
-            if config.pad is None:
-                raise ValueError(
-                    f"length {width} is shorter than the model's {config.length} and there is no pad id; "
-                    "set pad, use padding='length', or give full sequences"
-                )
+        if config.pad is not None:
             inputs = F.pad(inputs, (0, config.length - width), value=config.pad)
+        elif width < config.length:
+            raise ValueError(
+                f"length {width} is shorter than the model's {config.length}; give full sequences, "
+                f"use padding='length'{self._or_pad()}"
+            )
         return self._checked_ids(inputs), None
+
+    def _or_pad(self) -> str:
+        return "" if self.config.vocabulary is None else ", or a pad id"
 
     def _embed(self, inputs: Tensor) -> Tensor:
         """X0: the embedded input with its positions."""
@@ -138,6 +144,8 @@ class Paramixer(nn.Module):
 
     def _check(self, inputs: Tensor) -> None:
         config = self.config
+        if not isinstance(inputs, Tensor):
+            raise TypeError(f"inputs are a {type(inputs).__name__}, expected a torch.Tensor")
         if config.vocabulary is not None:
             if inputs.dim() != 2:
                 raise ValueError(f"token ids have shape {list(inputs.shape)}, expected [batch, length]")
@@ -148,6 +156,9 @@ class Paramixer(nn.Module):
                 raise ValueError(f"inputs have shape {list(inputs.shape)}, expected [batch, length, {config.features}]")
             if not inputs.is_floating_point():
                 raise TypeError(f"inputs are {inputs.dtype}, expected real numbers such as torch.float32")
+            own = next(self.embedding.parameters()).dtype
+            if inputs.dtype != own and not autocasting(inputs):
+                raise TypeError(f"inputs are {inputs.dtype}, the model's parameters are {own}; convert one of them")
         width = inputs.shape[1]
         if width < 1:
             raise ValueError("the sequences are empty; give at least one position")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paramixer.config import ParamixerConfig, ProtocolName
-from paramixer.links import log2_ceil
+from paramixer.links import log2_ceil, whole_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def preset(name: str, protocol: ProtocolName | None = None, length: int | None =
     if protocol is not None:
         settings["protocol"] = protocol
     if length is not None:
-        settings["length"] = length
+        settings["length"] = whole_number("length", length)
     return ParamixerConfig(**settings, links=_links(name, settings["protocol"], settings["length"]))
 
 
@@ -94,6 +94,6 @@ def _links(name: str, protocol: str, length: int) -> int:
 
 def _check(name: str) -> None:
     if name not in _MODELS:
-        close = difflib.get_close_matches(name, _MODELS, 1)
+        close = difflib.get_close_matches(str(name), _MODELS, 1)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"there is no preset {name!r}{hint}; choose from {', '.join(_MODELS)}")

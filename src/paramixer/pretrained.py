@@ -26,7 +26,10 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 def save_model(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
     """Write both files into the folder, which is made where it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(f"{folder} is, or lies below, a file; give a folder to save into") from None
     state = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
     replace_file(folder / WEIGHTS, save(state, {"format": "pt", "config": _digest(config)}))
     document = {"model_type": "paramixer", "format": FORMAT, "config": dataclasses.asdict(config)}
@@ -44,11 +47,11 @@ def find(folder: str | Path) -> Path:
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise FileNotFoundError(f"there is no folder {path}; give the folder that save_pretrained wrote")
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS]))
-    except (HfHubHTTPError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise FileNotFoundError(
             f"there is no folder {path}, and the hub gave no model of that name: {error}"
         ) from error
@@ -61,14 +64,16 @@ def load_config(folder: Path) -> ParamixerConfig:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; {folder} is not a saved Paramixer") from None
-    except ValueError as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise ValueError(f"{path} is damaged, it is not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("model_type") != "paramixer":
         raise ValueError(f"{path} does not describe a Paramixer; is it another library's model?")
     version = document.get("format")
-    if version != FORMAT:
-        known = f"this version of paramixer reads format {FORMAT}"
-        raise ValueError(f"{path} has format {version!r}, {known}; install a newer paramixer")
+    if type(version) is not int or version < 1:
+        raise ValueError(f"{path} has format {version!r}, which no version of paramixer writes; save the model again")
+    if version > FORMAT:
+        known = f"this version of paramixer reads up to format {FORMAT}"
+        raise ValueError(f"{path} has format {version}, {known}; install a newer paramixer")
     settings = document.get("config")
     if not isinstance(settings, dict):
         raise ValueError(f"{path} has no config; save the model again")
@@ -82,14 +87,18 @@ def load_config(folder: Path) -> ParamixerConfig:
 
 
 def load_weights(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
-    """Fill the model with the folder's weights: all of them, each of the right shape, and no others."""
+    """Fill the model with the folder's weights: all of them, each of the right shape, and no others.
+
+    The model may be on the meta device; it takes the weights' dtype.
+    """
     path = folder / WEIGHTS
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; {folder} has a config but no weights")
     try:
         with safe_open(path, framework="pt") as file:
             metadata: dict[str, Any] = file.metadata() or {}
-            found: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Into torch's own memory: the file's is aligned otherwise, and products round differently there.
+            found: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
     expected = model.state_dict()
@@ -97,17 +106,19 @@ def load_weights(model: nn.Module, config: ParamixerConfig, folder: Path) -> Non
         if names:
             raise ValueError(f"{path} {what} tensors: {', '.join(sorted(names))}; it does not belong to this config")
     for name, tensor in expected.items():
-        if found[name].shape != tensor.shape or found[name].dtype != tensor.dtype:
+        if found[name].shape != tensor.shape:
             raise ValueError(
-                f"{path}: {name} is {found[name].dtype} {list(found[name].shape)}, "
-                f"the config asks for {tensor.dtype} {list(tensor.shape)}"
+                f"{path}: {name} has shape {list(found[name].shape)}, the config asks for {list(tensor.shape)}"
             )
+    dtypes = {tensor.dtype for tensor in found.values()}
+    if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
+        raise ValueError(f"{path} has tensors of {' and '.join(sorted(map(str, dtypes)))}; expected one float dtype")
     if metadata.get("config") != _digest(config):
         raise ValueError(
             f"{path} was saved with another config than {CONFIG} now holds; restore it, "
             "or load the model and change its settings in Python"
         )
-    model.load_state_dict(found)
+    model.load_state_dict(found, assign=True)
 
 
 def replace_file(path: Path, content: bytes) -> None:

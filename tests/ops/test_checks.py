@@ -30,6 +30,11 @@ def chain(**changes):
         ({"weights": torch.ones(5, 3)}, r"link_mix: weights has shape \[5, 3\], expected \[batch, length, links\]"),
         ({"weights": torch.ones(2, 6, 3)}, r"weights has shape \[2, 6, 3\].* length is 6; but values has length 5"),
         ({"weights": torch.ones(2, 5, 0), "offsets": []}, "weights has no links"),
+        ({"values": torch.ones(2, 5, 0)}, "values has no channels"),
+        ({"offsets": None}, "offsets cannot be read as whole numbers"),
+        ({"offsets": [[0], [1, 2]]}, "offsets cannot be read as whole numbers"),
+        ({"offsets": [True, False, True]}, "offsets are torch.bool"),
+        ({"ring": None}, "ring=None; it is True or False"),
         ({"offsets": [0, 1]}, r"offsets have shape \[2\], expected \[links\] = \[3\]"),
         ({"offsets": [0.0, 1.0, 2.0]}, "offsets are torch.float32, expected whole numbers"),
         ({"lengths": [5]}, r"lengths have shape \[1\], expected \[batch\] = \[2\]"),
@@ -67,6 +72,19 @@ def test_link_mix_says_what_is_wrong(changes, message):
 def test_paramix_says_what_is_wrong(changes, message):
     with pytest.raises((TypeError, ValueError), match=message):
         pm.paramix(**chain(**changes))
+
+
+def test_empty_lists_and_strided_lengths_are_lengths():
+    assert pm.link_mix(torch.ones(0, 5, 3), torch.ones(0, 5, 4), [0, 1, 2], lengths=[]).shape == (0, 5, 4)
+    strided = torch.tensor([[3, 9], [5, 9]])[:, 0]
+    assert pm.link_mix(**factor(lengths=strided)).shape == (2, 5, 4)
+
+
+def test_forward_mode_is_refused_instead_of_answered_with_zeros():
+    with pytest.raises(RuntimeError, match="link_mix has no forward-mode derivative"):
+        torch.func.jvp(
+            lambda v: pm.link_mix(torch.ones(2, 5, 3), v, [0, 1, 2]), (torch.ones(2, 5, 4),), (torch.ones(2, 5, 4),)
+        )
 
 
 def test_the_unchanged_arguments_are_right():

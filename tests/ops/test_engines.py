@@ -80,6 +80,24 @@ def test_environment_variable_does_the_same_and_yields_to_the_context(counted, m
         mix()
 
 
+def test_a_wrong_name_is_refused_at_once():
+    with pytest.raises(ValueError, match="no backend 'nonsense'"):
+        pm.backend("nonsense")
+
+
+def test_contexts_may_end_in_any_order(counted):
+    first, second = pm.backend("reference"), pm.backend("counting")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    mix()
+    assert counted.calls == 1
+    second.__exit__(None, None, None)
+    with pm.backend("reference"):
+        mix()
+    assert counted.calls == 1
+
+
 def test_contexts_nest_and_end(counted):
     with pm.backend("reference"):
         with pm.backend("counting"):

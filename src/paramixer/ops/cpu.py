@@ -38,7 +38,7 @@ def refuses(values: Tensor) -> str | None:
 def link_mix(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
     """See ``reference.link_mix``."""
     mixed = _like(values)
-    _kernels().link_mix(*_plain(weights, values), offsets.contiguous(), lengths, ring, mixed)
+    _kernels().link_mix(*_plain(weights, values), *_indices(offsets, lengths), ring, mixed)
     return mixed
 
 
@@ -47,7 +47,7 @@ def link_mix_backward(
 ) -> tuple[Tensor, Tensor]:
     """See ``reference.link_mix_backward``."""
     grads = _like(weights), _like(values)
-    _kernels().link_mix_backward(*_plain(grad, weights, values), offsets.contiguous(), lengths, ring, *grads)
+    _kernels().link_mix_backward(*_plain(grad, weights, values), *_indices(offsets, lengths), ring, *grads)
     return grads
 
 
@@ -81,9 +81,11 @@ def _kernels() -> ModuleType:
 
 
 def _arguments(chain: Chain) -> tuple[object, ...]:
-    offsets = chain.offsets.contiguous()
-    lengths = None if chain.lengths is None else chain.lengths.cpu().contiguous()
-    return (*_plain(*chain[:6]), offsets, lengths, chain.residual, chain.ring)
+    return (*_plain(*chain[:6]), *_indices(chain.offsets, chain.lengths), chain.residual, chain.ring)
+
+
+def _indices(offsets: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    return offsets.contiguous(), None if lengths is None else lengths.cpu().contiguous()
 
 
 def _plain(*tensors: Tensor) -> tuple[Tensor, ...]:

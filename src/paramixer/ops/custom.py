@@ -146,7 +146,9 @@ def _save_paramix(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tenso
     ctx.save_for_backward(*tensors, output[1])
 
 
-def _paramix_gradients(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+def _paramix_gradients(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 11
     if ctx.keep == 0:
         raise RuntimeError("paramixer::paramix ran with keep = 0, for inference; it has no backward pass")
     *tensors, kept = ctx.saved_tensors

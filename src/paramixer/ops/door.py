@@ -7,7 +7,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from paramixer.ops.checks import check_keep, check_residual, check_tensors, length_tensor, offset_tensor
+from paramixer.ops.chain import Chain
+from paramixer.ops.checks import (
+    autocasting,
+    check_forward_mode,
+    check_keep,
+    check_residual,
+    check_ring,
+    check_tensors,
+    length_tensor,
+    offset_tensor,
+)
 from paramixer.ops.custom import link_mix_op, paramix_op
 
 
@@ -33,6 +43,8 @@ def link_mix(
     """
     weights, values = _autocast(weights, values)
     check_tensors("link_mix", {"values": (values, "batch length channels"), "weights": (weights, "batch length links")})
+    check_forward_mode("link_mix", weights, values)
+    check_ring("link_mix", ring)
     mixed: Tensor = link_mix_op(
         weights,
         values,
@@ -79,6 +91,28 @@ def paramix(
     Returns:
         ``[batch, length, channels]`` in the dtype of values.
     """
+    chain = checked_chain("paramix", inputs, values, w1, b1, w2, b2, offsets, residual, lengths, ring)
+    check_keep("paramix", keep)
+    differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in chain[:6])
+    mixed: Tensor
+    mixed, _ = paramix_op(*chain, keep if differentiable else 0)
+    return mixed
+
+
+def checked_chain(
+    operator: str,
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor | Sequence[Sequence[int]],
+    residual: str,
+    lengths: Tensor | Sequence[int] | None,
+    ring: bool,
+) -> Chain:
+    """The arguments of :func:`paramix`, checked and as the custom ops take them."""
     inputs, values, w1, b1, w2, b2 = _autocast(inputs, values, w1, b1, w2, b2)
     shapes = {
         "values": (values, "batch length channels"),
@@ -88,35 +122,22 @@ def paramix(
         "w2": (w2, "factors hidden links"),
         "b2": (b2, "factors links"),
     }
-    check_tensors("paramix", shapes)
-    check_residual("paramix", residual)
-    check_keep("paramix", keep)
-    differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor, _ in shapes.values())
-    mixed: Tensor
-    mixed, _ = paramix_op(
-        inputs,
-        values,
-        w1,
-        b1,
-        w2,
-        b2,
-        offset_tensor("paramix", offsets, b2.shape, "[factors, links]"),
-        length_tensor("paramix", lengths, values.shape[0]),
-        residual,
-        ring,
-        keep if differentiable else 0,
-    )
-    return mixed
+    check_tensors(operator, shapes)
+    check_forward_mode(operator, inputs, values, w1, b1, w2, b2)
+    check_residual(operator, residual)
+    check_ring(operator, ring)
+    table = offset_tensor(operator, offsets, b2.shape, "[factors, links]")
+    counts = length_tensor(operator, lengths, values.shape[0])
+    return Chain(inputs, values, w1, b1, w2, b2, table, counts, residual, ring)
 
 
 def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Within autocast, float32 and half tensors take its dtype, as they do in torch's own linear layers."""
     if not all(isinstance(tensor, Tensor) for tensor in tensors):
         return tensors
-    device = tensors[0].device.type
-    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+    if not autocasting(tensors[0]):
         return tensors
-    dtype = torch.get_autocast_dtype(device)
+    dtype = torch.get_autocast_dtype(tensors[0].device.type)
     return tuple(
         tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != torch.float64 else tensor
         for tensor in tensors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -62,24 +62,33 @@ class Availability:
 ENGINES: dict[str, Engine] = {"cpu": cpu, "reference": reference}
 NOT_BUILT = {"triton": "this version has no Triton engine yet"}
 
-_asked_for: str | None = None
+# The contexts that are open, the newest last.
+_asked_for: list[list[str]] = []
 
 
-@contextmanager
-def backend(name: str) -> Iterator[None]:
+def backend(name: str) -> AbstractContextManager[None]:
     """Serve the operators by the engine of this name within the block.
 
     ``"auto"`` takes the fastest engine that can serve each call; any other name is taken at its word, and a call that
     this engine cannot serve raises. Holds for the whole process, as ``torch.set_num_threads`` does, because autograd
     may run backward passes in threads of its own. It takes precedence over the variable PARAMIXER_BACKEND.
+
+    >>> with backend("reference"):
+    ...     pass
     """
-    global _asked_for
     _check_name(name, "pm.backend")
-    before, _asked_for = _asked_for, name
+    return _asking_for(name)
+
+
+@contextmanager
+def _asking_for(name: str) -> Iterator[None]:
+    entry = [name]
+    _asked_for.append(entry)
     try:
         yield
     finally:
-        _asked_for = before
+        # Not simply the last: contexts of two threads may end in any order.
+        _asked_for[:] = [other for other in _asked_for if other is not entry]
 
 
 def backends() -> dict[str, Availability]:
@@ -90,7 +99,7 @@ def backends() -> dict[str, Availability]:
 
 def serving(values: Tensor) -> Engine:
     """The engine for a call with these values, chosen when the operator runs."""
-    name = _asked_for or os.environ.get("PARAMIXER_BACKEND") or "auto"
+    name = _asked_for[-1][0] if _asked_for else os.environ.get("PARAMIXER_BACKEND") or "auto"
     if name == "auto":
         return next(engine for engine in ENGINES.values() if not (engine.missing() or engine.refuses(values)))
     _check_name(name, "PARAMIXER_BACKEND")

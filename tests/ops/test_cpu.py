@@ -97,11 +97,11 @@ def test_errors_are_at_most_twice_those_of_plain_pytorch(residual, instruction_s
         assert_as_exact(chain, grant=0)
 
 
-def test_every_instruction_set_this_machine_has_is_tested():
-    sets = engine.instruction_sets()
-    assert {"baseline", "wide"} <= set(SETS)
+def test_the_shape_of_the_code_for_wide_vectors_is_tested_even_where_avx512_is_missing():
+    assert "baseline" in SETS
     assert engine.instruction_set() in SETS
-    assert [name for name, runs in sets.items() if not runs] in ([], ["avx512"], ["avx2", "wide", "avx512"])
+    assert "wide" in SETS or "avx2" not in SETS
+    assert engine.instruction_set() == ("avx512" if "avx512" in SETS else "avx2" if "avx2" in SETS else "baseline")
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 15, 47, 48, 49, 63, 100, 257])

@@ -96,31 +96,18 @@ def _like(tensor: Tensor) -> Tensor:
 
 
 @link_mix_op.register_fake
-def _(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
+def _(weights: Tensor, values: Tensor, *_: Any) -> Tensor:
     return _like(values)
 
 
 @link_mix_backward_op.register_fake
-def _(
-    grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
-) -> tuple[Tensor, Tensor]:
+def _(grad: Tensor, weights: Tensor, values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return _like(weights), _like(values)
 
 
 @paramix_op.register_fake
-def _(
-    inputs: Tensor,
-    values: Tensor,
-    w1: Tensor,
-    b1: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    offsets: Tensor,
-    lengths: Tensor | None,
-    residual: str,
-    ring: bool,
-    keep: int,
-) -> tuple[Tensor, Tensor]:
+def _(inputs: Tensor, values: Tensor, w1: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    keep: int = rest[-1]
     kept = values.new_empty(kept_factors(w1.shape[0], keep), *values.shape, dtype=computing(values.dtype))
     return _like(values), kept
 

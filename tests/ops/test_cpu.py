@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
+import statistics
 import threading
 import time
 
@@ -70,31 +70,44 @@ def run(module, chain: Chain, grad: Tensor, keep: int) -> dict[str, Tensor]:
     return {"mixed": mixed} | dict(zip(NAMES, grads, strict=True))
 
 
-def assert_as_exact(chain: Chain, keep: int = 1, grant: float = 16) -> None:
-    """Against float64, the engine's error is at most twice that of plain PyTorch in float32, at most and on average.
-
-    A rule about random errors can only hold for many of them; where there are few, some roundings of the largest entry
-    are granted. A test at a larger size grants none.
-    """
+def errors_of(chain: Chain, keep: int = 1) -> dict[str, dict[str, tuple[float, float]]]:
+    """By result: the engine's and plain PyTorch's errors against float64, largest and mean, in the largest entry."""
     grad = torch.randn(chain.values.shape, generator=torch.Generator().manual_seed(1))
     grad = cases.with_nan_past(grad, None if chain.lengths is None else chain.lengths.tolist())
     exact = run(reference, in_double(chain), grad.double(), keep)
-    plain, found = run(reference, chain, grad, keep), run(cpu, chain, grad, keep)
+    runs = run(cpu, chain, grad, keep), run(reference, chain, grad, keep)
+    found: dict[str, dict[str, tuple[float, float]]] = {}
     for name, truth in exact.items():
-        assert found[name].dtype == torch.float32
-        assert torch.isfinite(found[name]).all(), name
-        granted = grant * 2**-23 * float(truth.abs().max()) if truth.numel() else 0.0
-        for norm, size in ((torch.inf, 1.0), (2, math.sqrt(truth.numel()))):
-            errors = [float(torch.linalg.vector_norm(t[name].double() - truth, norm)) for t in (found, plain)]
-            allowed = 2 * errors[1] + granted * size
-            assert errors[0] <= allowed, f"{name}: {errors[0]:.3g}, plain PyTorch {errors[1]:.3g}"
+        assert runs[0][name].dtype == torch.float32
+        assert torch.isfinite(runs[0][name]).all(), name
+        if truth.numel() and (scale := float(truth.abs().max())):
+            ours, plain = ((result[name].double() - truth) / scale for result in runs)
+            found[name] = {
+                "largest": (float(ours.abs().max()), float(plain.abs().max())),
+                "mean": (float(ours.square().mean().sqrt()), float(plain.square().mean().sqrt())),
+            }
+        else:
+            assert not runs[0][name].any()
+    return found
+
+
+def assert_as_exact(chain: Chain, keep: int = 1) -> None:
+    """Errors like those of plain PyTorch. Where there are few numbers, chance needs some roundings of room."""
+    for name, errors in errors_of(chain, keep).items():
+        for kind, (ours, plain) in errors.items():
+            assert ours <= 2 * plain + 16 * 2**-23, f"{name}, {kind}: {ours:.3g}, plain PyTorch {plain:.3g}"
 
 
 @pytest.mark.parametrize("residual", cases.RESIDUALS)
-def test_errors_are_at_most_twice_those_of_plain_pytorch(residual, instruction_set, generator):
-    for hidden, protocol in itertools.product((32, 128), (pm.Chord(), pm.Cdil(links=3))):
-        chain = chain_of(generator, protocol.offsets(1000), 3, 1000, 32, hidden, 32, residual)
-        assert_as_exact(chain, grant=0)
+@pytest.mark.parametrize("hidden", [32, 128])
+@pytest.mark.parametrize("protocol", [pm.Chord(), pm.Cdil(links=3)], ids=str)
+def test_errors_are_at_most_twice_those_of_plain_pytorch(protocol, hidden, residual, instruction_set, generator):
+    """Over several draws, without any room: a single largest error is an accident, their median is not."""
+    offsets = protocol.offsets(500)
+    draws = [errors_of(chain_of(generator, offsets, 2, 500, 32, hidden, 32, residual)) for _ in range(5)]
+    for name, kind in itertools.product(["mixed", *NAMES], ["largest", "mean"]):
+        ours, plain = (statistics.median(draw[name][kind][who] for draw in draws) for who in (0, 1))
+        assert ours <= 2 * plain, f"{name}, {kind}: {ours:.3g}, plain PyTorch {plain:.3g}"
 
 
 def test_the_shape_of_the_code_for_wide_vectors_is_tested_even_where_avx512_is_missing():

@@ -73,9 +73,15 @@ template <int Width>
 PARAMIXER_INLINE void add_rows(const float* rows, int64_t step, int64_t tokens, int64_t columns, float* sums,
                                bool first) {
     for (int64_t c = 0; c < columns; c += Width) {
-        Floats<Width> sum = {};
-        for (int64_t t = 0; t < tokens; ++t) sum += load<Width>(rows + t * step + c);
-        add_to<Width>(sums + c, sum, first);
+        // Four sums side by side: in a single one each addition would wait for the last.
+        Floats<Width> parts[4] = {};
+        int64_t t = 0;
+        for (; t + 4 <= tokens; t += 4) {
+            PARAMIXER_UNROLL
+            for (int i = 0; i < 4; ++i) parts[i] += load<Width>(rows + (t + i) * step + c);
+        }
+        for (; t < tokens; ++t) parts[0] += load<Width>(rows + t * step + c);
+        add_to<Width>(sums + c, (parts[0] + parts[1]) + (parts[2] + parts[3]), first);
     }
 }
 

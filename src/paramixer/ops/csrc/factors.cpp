@@ -111,7 +111,7 @@ void Factors::forward(int64_t factor, const float* inputs, const float* first_va
     const PackedFactor part = packed(factor);
     const Links reach = links(factor);
     const Workspace work = workspace();
-#pragma omp for schedule(dynamic, 4)
+#pragma omp for schedule(dynamic, 2)
     for (size_t i = 0; i < tiles.size(); ++i) {
         const Tile& tile = tiles[i];
         const int64_t sequence = tile.batch * length, token = sequence + tile.start;

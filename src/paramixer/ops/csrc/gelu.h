@@ -28,33 +28,35 @@ PARAMIXER_INLINE Floats<Width> nearer_zero(Floats<Width> a, float b) {
 // Below, every step is taken for Count vectors side by side: one vector's chain of dependent multiply-adds would leave
 // the processor waiting, and its window is too short to overlap enough of them by itself.
 
-// The forward pass alone: the ramp max(x, 0) less |x| Phi(-|x|) = |x| / 2 - |x| erf(|x| / sqrt 2) / 2, whose second term is
-// a polynomial in x^2, and the whole of which is nothing to float32 beyond `bound`. No division, no exponential.
+// The forward pass alone: the ramp max(x, 0) less |x| Phi(-|x|), where Phi(-|x|) = 1 / polynomial(|x|)^8 has no
+// exponential in it, and the whole of which is nothing to float32 beyond `bound`. The divisions have a unit of their own.
 template <int Width, int Count>
 PARAMIXER_INLINE void gelu(float* values) {
-    constexpr float bound = 5.3f;
-    constexpr float polynomial[] = {
-        0.00100685447f, -0.00294054626f, 0.00328515749f, -0.00470863143f, 0.0121616339f,
-        -0.0230596215f, 0.0355012603f, -0.0529072173f, 0.0756589621f, -0.101155348f,
-        0.128322288f, -0.158359215f, 0.197056562f, -0.266073942f, 0.53357023f};
-    Floats<Width> half[Count], u[Count], sum[Count];  // of |x|, at most of the bound
+    constexpr float bound = 5.6f;
+    constexpr float polynomial[] = {3.51781478e-07f, -1.86599512e-06f, 1.16642964e-05f, 1.22675433e-05f,
+                                    0.000292290826f, 0.000888350888f,  0.00947701407f,  0.0488102625f,
+                                    0.108762677f,    1.09050773f};
+    Floats<Width> size[Count], power[Count];
     PARAMIXER_UNROLL
     for (int i = 0; i < Count; ++i) {
-        half[i] = nearer_zero<Width>(absolute<Width>(0.5f * load<Width>(values + i * Width)), bound / 2);
-        u[i] = half[i] * half[i] * (8.0f / (bound * bound)) - 1.0f;
-        sum[i] = u[i] * polynomial[0] + polynomial[1];
+        size[i] = nearer_zero<Width>(absolute<Width>(load<Width>(values + i * Width)), bound);
+        power[i] = size[i] * polynomial[0] + polynomial[1];
     }
     PARAMIXER_UNROLL
-    for (int k = 2; k < 15; ++k) {
+    for (int k = 2; k < 10; ++k) {
         PARAMIXER_UNROLL
-        for (int i = 0; i < Count; ++i) sum[i] = sum[i] * u[i] + polynomial[k];
+        for (int i = 0; i < Count; ++i) power[i] = power[i] * size[i] + polynomial[k];
+    }
+    PARAMIXER_UNROLL
+    for (int k = 0; k < 3; ++k) {
+        PARAMIXER_UNROLL
+        for (int i = 0; i < Count; ++i) power[i] *= power[i];
     }
     PARAMIXER_UNROLL
     for (int i = 0; i < Count; ++i) {
         // The ramp as x / 2 + |x| / 2: minus infinity gives the NaN that PyTorch has.
         const Floats<Width> x = 0.5f * load<Width>(values + i * Width);
-        const Floats<Width> ramp = x + absolute<Width>(x);
-        store<Width>(values + i * Width, (sum[i] * (half[i] * half[i]) - half[i]) + ramp);
+        store<Width>(values + i * Width, (x + absolute<Width>(x)) - size[i] / power[i]);
     }
 }
 

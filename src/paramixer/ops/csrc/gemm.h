@@ -64,7 +64,9 @@ PARAMIXER_INLINE void multiply_rows(int64_t rows, const float* left, int64_t lef
 template <int Width, int Vectors, bool Transposed, class Finish>
 PARAMIXER_INLINE void multiply_panel(const float* left, int64_t left_step, const float* right, int64_t right_step,
                                      int64_t rows, int64_t depth, int64_t column, const Finish& finish) {
-    constexpr int most = 12 / Vectors;  // twelve accumulators, two columns and a factor fill 16 registers
+    // Twelve accumulators, two columns and a factor fill 16 registers; eight are enough to keep the multipliers busy, and
+    // a panel of one vector is rare, so it is not worth compiling for more row counts.
+    constexpr int most = Vectors == 2 ? 6 : 8;
     const int64_t blocks = divide_up(rows, most);
     // Evenly sized blocks: a block of one or two rows would wait for its own sums.
     for (int64_t block = 0, row = 0; block < blocks; ++block) {

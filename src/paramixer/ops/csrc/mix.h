@@ -75,7 +75,7 @@ PARAMIXER_INLINE void mix_block(const Run* runs, int64_t active, int64_t weight_
 template <int Width, int Vectors, bool Whole>
 inline void mix_columns(const Run* runs, int64_t active, int64_t weight_step, int64_t row, int64_t tokens,
                         int64_t channel, const float* residual, float* out) {
-    constexpr int together = 8 / Vectors;
+    constexpr int together = 12 / Vectors;
     const int64_t channels = Whole ? Vectors * Width : row;
     int64_t t = 0;
     for (; t + together <= tokens; t += together)
@@ -117,6 +117,10 @@ inline void mix_tile(const Tile& tile, const Links& links, bool adjoint, const W
     int64_t active;
     for (int64_t from = 0, to; from < tile.count; from = to) {
         to = cut_piece(tile, links, adjoint, from, weights, values, channels, runs, active);
+        // A whole sequence's weights are as many streams again as the rows, more than the hardware follows.
+        if (adjoint && weights.token_step == 1)
+            for (int64_t k = 0; k < active; ++k)
+                for (int64_t t = 0; t < to - from; t += 16) __builtin_prefetch(runs[k].weights + t);
         mix_piece<Width>(runs, active, weights.token_step, channels, to - from,
                          residual ? residual + from * channels : nullptr, out + from * channels);
     }

@@ -158,7 +158,7 @@ private:
                                       : factor == 0                       ? first_sum_.data()
                                                                           : nullptr;
         float* const dvalues = dvalues_of(factor);
-#pragma omp for schedule(dynamic, 4)
+#pragma omp for schedule(dynamic, 2)
         for (size_t i = 0; i < factors_.tiles.size(); ++i) {
             const Tile& tile = factors_.tiles[i];
             const int64_t sequence = tile.batch * length, token = sequence + tile.start;

@@ -170,12 +170,14 @@ def two_threads(case: Case, rounds: int, say: Say) -> Measured:
 
     def on(count: int) -> Callable[[], object]:
         def timed() -> None:
-            with threads(count):
-                both()
+            # Not restored after each run: within a turn the threads are there already, as they are for anyone's loop.
+            torch.set_num_threads(count)
+            both()
 
         return timed
 
-    timings = interleaved({"one thread": on(1), "two threads": on(2)}, rounds, say)
+    with threads(2):
+        timings = interleaved({"one thread": on(1), "two threads": on(2)}, rounds, say)
     return {
         "case": str(case),
         "why": None,

@@ -1,4 +1,4 @@
-// The exact GELU, x Phi(x), and its derivative, Phi(x) + x phi(x). Coefficients: fit_gelu.py.
+// The exact GELU, x Phi(x), and its derivative, Phi(x) + x phi(x). Coefficients: tools/fit_gelu.py.
 #pragma once
 
 #include "vector.h"

@@ -1,4 +1,4 @@
-"""Derives the coefficients in src/paramixer/ops/csrc/gelu.h: minimax fits by iteratively reweighted least squares (Lawson)."""
+"""Derives the coefficients in src/paramixer/ops/csrc/gelu.h: minimax fits by reweighted least squares (Lawson)."""
 
 import math
 

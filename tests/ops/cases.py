@@ -20,6 +20,11 @@ PROTOCOLS = {
     "causal": pm.Links([[0, -1, -3], [0, -2, -70], [-1, -1, -4]]),
 }
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+# Every engine that serves a dtype here.
+BACKENDS = {
+    torch.float32: [name for name, found in pm.backends().items() if found],
+    torch.float64: ["reference"],
+}
 
 
 def offsets_of(protocol: pm.Chord | pm.Cdil | pm.Links, length: int) -> Tensor:

@@ -21,7 +21,9 @@ def test_link_mix_equals_its_matrix_at_every_length(length, dtype, generator):
         offsets = cases.offsets_of(protocol, length)[-1]
         weights, values = cases.factor(generator, 2, length, 3, len(offsets), dtype)
         expected = dense.link_mix(weights, values, offsets.tolist(), [length] * 2, ring=True)
-        cases.assert_close(pm.link_mix(weights, values, offsets), expected, cases.TOLERANCE[dtype])
+        for backend in cases.BACKENDS[dtype]:
+            with pm.backend(backend):
+                cases.assert_close(pm.link_mix(weights, values, offsets), expected, cases.TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
@@ -49,7 +51,9 @@ def test_paramix_equals_its_matrix_product(protocol, residual, dtype, generator)
         offsets = cases.offsets_of(protocol, length)
         tensors = cases.chain(generator, offsets, 2, length, dtype=dtype)
         expected = dense.paramix(*tensors, offsets.tolist(), residual, [length] * 2, ring=True)
-        cases.assert_close(pm.paramix(*tensors, offsets, residual), expected, cases.TOLERANCE[dtype])
+        for backend in cases.BACKENDS[dtype]:
+            with pm.backend(backend):
+                cases.assert_close(pm.paramix(*tensors, offsets, residual), expected, cases.TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,9 @@ import torch
 from torch import Tensor
 
 from paramixer.ops.chain import Chain, kept_factors
+
+# In elements: below this, torch's own allocation is no slower.
+_LARGE = 2**18
 
 _engine: ModuleType | None = None
 _why: str | None = None
@@ -54,9 +58,10 @@ def link_mix_backward(
 def paramix(chain: Chain, keep: int) -> tuple[Tensor, Tensor]:
     """See ``reference.paramix``."""
     mixed = _like(chain.values)
-    # Past the lengths nothing is written; those rows are zero as the reference's are.
-    fresh = torch.empty if chain.lengths is None else torch.zeros
-    kept = fresh(kept_factors(chain.factors, keep), *chain.values.shape)
+    kept = _empty(kept_factors(chain.factors, keep), *chain.values.shape)
+    if chain.lengths is not None:
+        # Past the lengths nothing is written; those rows are zero as the reference's are.
+        kept.zero_()
     _kernels().paramix(*_arguments(chain), keep, mixed, kept)
     return mixed, kept
 
@@ -94,4 +99,12 @@ def _plain(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _like(tensor: Tensor) -> Tensor:
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format, requires_grad=False)
+    return _empty(*tensor.shape)
+
+
+def _empty(*shape: int) -> Tensor:
+    """Large tensors come from the engine's memory, which is kept from step to step; the system's must be mapped anew."""
+    if math.prod(shape) < _LARGE:
+        return torch.empty(shape)
+    tensor: Tensor = _kernels().empty(shape)
+    return tensor

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <initializer_list>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 
 #include "engine.h"
+#include "memory.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -231,6 +233,20 @@ void py_dropout(Array values, double p, uint64_t seed, Array out) {
     dropout(count, from, p, seed, to);
 }
 
+// A tensor in the engine's own memory, which returns there when the tensor is gone.
+nb::ndarray<nb::pytorch, float> py_empty(const std::vector<int64_t>& shape) {
+    std::vector<size_t> sizes;
+    int64_t floats = 1;
+    for (int64_t size : shape) {
+        if (size < 0 || __builtin_mul_overflow(floats, size, &floats) || floats > std::numeric_limits<int64_t>::max() / 8)
+            throw nb::value_error("a tensor of this shape cannot be addressed");
+        sizes.push_back(static_cast<size_t>(size));
+    }
+    Buffer* const buffer = new Buffer(floats);
+    nb::capsule owner(buffer, [](void* pointer) noexcept { delete static_cast<Buffer*>(pointer); });
+    return {buffer->data(), sizes.size(), sizes.data(), owner};
+}
+
 nb::dict py_instruction_sets() {
     nb::dict sets;
     for (const auto& [name, runs] : instruction_sets()) sets[name.c_str()] = runs;
@@ -260,6 +276,7 @@ NB_MODULE(_engine, module) {
                "b2"_a, "offsets"_a, "lengths"_a.none(), "residual"_a, "ring"_a, "keep"_a, "kept"_a.none(), "dinputs"_a,
                "dvalues"_a, "dw1"_a, "db1"_a, "dw2"_a, "db2"_a);
     module.def("dropout", py_dropout, "values"_a, "p"_a, "seed"_a, "out"_a);
+    module.def("empty", py_empty, "shape"_a);
     module.def("instruction_sets", py_instruction_sets);
     module.def("instruction_set", &instruction_set);
     module.def("use_instruction_set", py_use_instruction_set, "name"_a);

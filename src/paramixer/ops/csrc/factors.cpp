@@ -62,9 +62,43 @@ Factors::Factors(const ChainSizes& sizes, const Parameters& parameters, bool bac
       factor_floats_(round_up(places(shape, backward).end, 16)),
       work_(work_floats_ * max_threads()),
       packed_(factor_floats_ * sizes.factors),
-      runs_(sizes.links * max_threads()) {
+      runs_(sizes.links * max_threads()),
+      share_(max_threads()) {
+    plan();
 #pragma omp parallel for schedule(static)
     for (int64_t factor = 0; factor < sizes.factors; ++factor) pack(factor);
+}
+
+// A wave's inputs and values should stay in the outer caches from factor to factor, and yet keep every thread busy. Only
+// the waves depend on the number of threads; a chunk belongs to one sequence, so no sum depends on it.
+void Factors::plan() {
+    constexpr int64_t cached = 3 << 20, most_sequences = 256, most_chunks_a_sequence = 64;
+    const int64_t row_bytes = sizeof(float) * (sizes.inputs + 2 * sizes.channels);
+    const int64_t least_tiles = 8 * max_threads();
+    int64_t sequences = 0, tokens = 0;
+    most_rows = most_chunks = 0;
+    for (int64_t begin = 0, end; begin < static_cast<int64_t>(tiles.size()); begin = end) {
+        const Tile& first = tiles[begin];
+        end = begin + (first.length + tile_tokens - 1) / tile_tokens;
+        const bool fits = !waves.empty() && sequences < most_sequences &&
+                          ((tokens + first.length) * row_bytes <= cached ||
+                           waves.back().tile_end - waves.back().tile_begin < least_tiles);
+        if (!fits) {
+            const int64_t chunk = static_cast<int64_t>(chunks.size());
+            waves.push_back({begin, begin, chunk, chunk, first.batch * sizes.length, 0});
+            sequences = tokens = 0;
+        }
+        const int64_t per_chunk = std::max<int64_t>(2, (end - begin + most_chunks_a_sequence - 1) / most_chunks_a_sequence);
+        for (int64_t tile = begin; tile < end; tile += per_chunk) chunks.push_back({tile, std::min(tile + per_chunk, end)});
+        Wave& wave = waves.back();
+        wave.tile_end = end;
+        wave.chunk_end = static_cast<int64_t>(chunks.size());
+        wave.rows = (first.batch + 1) * sizes.length - wave.row_begin;
+        most_rows = std::max(most_rows, wave.rows);
+        most_chunks = std::max(most_chunks, wave.chunk_end - wave.chunk_begin);
+        sequences += 1;
+        tokens += first.length;
+    }
 }
 
 void Factors::pack(int64_t factor) {
@@ -103,21 +137,20 @@ Workspace Factors::workspace() {
     return work;
 }
 
-void Factors::forward(int64_t factor, const float* inputs, const float* first_values, const float* values, float* out) {
-    const int64_t length = sizes.length, channels = sizes.channels;
+void Factors::forward(int64_t factor, const Wave& wave, const float* inputs, const float* first_values,
+                      const float* values, float* out) {
+    const int64_t channels = sizes.channels;
     const float* const residual = sizes.residual == Residual::factor  ? values
                                   : sizes.residual == Residual::block ? first_values
                                                                       : nullptr;
     const PackedFactor part = packed(factor);
     const Links reach = links(factor);
     const Workspace work = workspace();
-#pragma omp for schedule(dynamic, 2)
-    for (size_t i = 0; i < tiles.size(); ++i) {
-        const Tile& tile = tiles[i];
-        const int64_t sequence = tile.batch * length, token = sequence + tile.start;
+    each_tile(wave, [&](const Tile& tile) {
+        const int64_t sequence = tile.batch * sizes.length - wave.row_begin, token = sequence + tile.start;
         kernel.forward(shape, part, tile, reach, inputs + token * shape.inputs, values + sequence * channels,
                        residual ? residual + token * channels : nullptr, out + token * channels, work);
-    }
+    });
 }
 
 }  // namespace paramixer

@@ -9,6 +9,17 @@
 
 namespace paramixer {
 
+// Up to `per_chunk` consecutive tiles of one sequence, whose parameter gradients are summed up before they meet others.
+struct Chunk {
+    int64_t begin, end;  // tiles
+};
+
+// Consecutive sequences that go through all factors together.
+struct Wave {
+    int64_t tile_begin, tile_end, chunk_begin, chunk_end;
+    int64_t row_begin, rows;  // in [batch * length]
+};
+
 class Factors {
 public:
     Factors(const ChainSizes& sizes, const Parameters& parameters, bool backward);
@@ -17,15 +28,31 @@ public:
     const Kernels& kernel;
     TileShape shape;
     std::vector<Tile> tiles;
+    std::vector<Chunk> chunks;
+    std::vector<Wave> waves;
+    int64_t most_rows, most_chunks;  // of any wave
 
     PackedFactor packed(int64_t factor);
     Links links(int64_t factor) const;
     Workspace workspace();  // the calling thread's
 
-    // One factor over all tiles, shared between the threads of the enclosing parallel region; ends with a barrier.
-    void forward(int64_t factor, const float* inputs, const float* first_values, const float* values, float* out);
+    // body(tile) for every tile of the wave, or body(chunk), shared between the threads of the enclosing parallel
+    // region; ends with a barrier.
+    template <class Body>
+    void each_tile(const Wave& wave, const Body& body) {
+        share_.each(wave.tile_end - wave.tile_begin, [&](int64_t i) { body(tiles[wave.tile_begin + i]); });
+    }
+    template <class Body>
+    void each_chunk(const Wave& wave, const Body& body) {
+        share_.each(wave.chunk_end - wave.chunk_begin, [&](int64_t i) { body(i, chunks[wave.chunk_begin + i]); });
+    }
+
+    // One factor over a wave. Pointers are to the wave's first row.
+    void forward(int64_t factor, const Wave& wave, const float* inputs, const float* first_values, const float* values,
+                 float* out);
 
 private:
+    void plan();
     void pack(int64_t factor);
 
     const Parameters parameters_;
@@ -34,6 +61,7 @@ private:
     const int64_t factor_floats_;
     Buffer work_, packed_;
     std::vector<Run> runs_;
+    Share share_;
 };
 
 }  // namespace paramixer

@@ -1,7 +1,9 @@
 #include "memory.h"
 
 #include <cstdlib>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -11,29 +13,85 @@ namespace paramixer {
 namespace {
 
 constexpr size_t line = 64, huge_page = size_t{1} << 21;
+// A sanitizer is to see every block come and go.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t most_kept = 0;
+#else
+constexpr size_t most_kept = size_t{256} << 20;
+#endif
+
+float* from_system(size_t bytes) {
+    const bool large = bytes % huge_page == 0;
+    void* const data = std::aligned_alloc(large ? huge_page : line, bytes);
+    if (data == nullptr) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (large) madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    return static_cast<float*>(data);
+}
+
+// Blocks that were freed, the latest last. Who finds it busy goes to the system instead of waiting, so that a process
+// forked at a bad moment cannot wait forever.
+class Shelf {
+public:
+    float* take(size_t bytes) {
+        const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+        if (!lock) return nullptr;
+        for (size_t i = blocks_.size(); i-- > 0;) {
+            if (blocks_[i].bytes != bytes) continue;
+            float* const data = blocks_[i].data;
+            blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+            kept_ -= bytes;
+            return data;
+        }
+        return nullptr;
+    }
+
+    // False if the block was not taken; the oldest blocks make room.
+    bool put(float* data, size_t bytes) {
+        const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+        if (!lock || bytes > most_kept / 2) return false;
+        while (kept_ + bytes > most_kept) {
+            std::free(blocks_.front().data);
+            kept_ -= blocks_.front().bytes;
+            blocks_.erase(blocks_.begin());
+        }
+        blocks_.push_back({data, bytes});
+        kept_ += bytes;
+        return true;
+    }
+
+private:
+    struct Block {
+        float* data;
+        size_t bytes;
+    };
+    std::mutex mutex_;
+    std::vector<Block> blocks_;
+    size_t kept_ = 0;
+};
+
+// Never destroyed: a tensor may outlive everything else.
+Shelf& shelf() {
+    static Shelf* const only = new Shelf;
+    return *only;
+}
 
 }  // namespace
 
-Buffer::Buffer(int64_t floats) : data_(nullptr) {
+Buffer::Buffer(int64_t floats) : bytes_(0), data_(nullptr) {
     if (floats == 0) return;
     const size_t wanted = static_cast<size_t>(floats) * sizeof(float);
-    const size_t alignment = wanted >= 2 * huge_page ? huge_page : line;
-    const size_t bytes = (wanted + alignment - 1) / alignment * alignment;
-    data_ = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-    if (data_ == nullptr) throw std::bad_alloc();
-    prefer_huge_pages(data_, bytes);
+    const size_t unit = wanted >= huge_page ? huge_page : line;
+    bytes_ = (wanted + unit - 1) / unit * unit;
+    data_ = shelf().take(bytes_);
+    if (data_ == nullptr) data_ = from_system(bytes_);
 }
 
-Buffer::~Buffer() { std::free(data_); }
+Buffer::Buffer(Buffer&& other) noexcept : bytes_(other.bytes_), data_(other.data_) { other.data_ = nullptr; }
 
-void prefer_huge_pages(void* data, size_t bytes) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + huge_page - 1) / huge_page * huge_page;
-    const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / huge_page * huge_page;
-    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-#else
-    (void)data, (void)bytes;
-#endif
+Buffer::~Buffer() {
+    if (data_ != nullptr && !shelf().put(data_, bytes_)) std::free(data_);
 }
 
 }  // namespace paramixer

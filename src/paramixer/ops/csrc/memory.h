@@ -1,5 +1,6 @@
 // Uninitialised float memory, aligned to cache lines and backed by huge pages where the system offers them: a chain
-// reads many distant rows at once and would otherwise wait for address translation.
+// reads many distant rows at once and would otherwise wait for address translation. What is freed is kept for the next
+// call, up to a limit: from the system, every training step would get its pages anew, one fault each.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@ namespace paramixer {
 class Buffer {
 public:
     explicit Buffer(int64_t floats = 0);  // throws std::bad_alloc
+    Buffer(Buffer&& other) noexcept;
     ~Buffer();
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
@@ -17,10 +19,8 @@ public:
     float* data() { return data_; }
 
 private:
+    size_t bytes_;
     float* data_;
 };
-
-// For memory that is about to be written for the first time; a hint, without effect on what is in it.
-void prefer_huge_pages(void* data, size_t bytes);
 
 }  // namespace paramixer

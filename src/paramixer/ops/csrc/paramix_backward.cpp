@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "factors.h"
 
@@ -9,14 +10,13 @@ namespace {
 // the bits do not either.
 class ChunkSums {
 public:
-    ChunkSums(const TileShape& shape, int64_t tiles)
+    ChunkSums(const TileShape& shape, int64_t factors, int64_t chunks)
         : shape_(shape),
-          per_chunk(std::max<int64_t>(2, (tiles + most_chunks - 1) / most_chunks)),
-          chunks((tiles + per_chunk - 1) / per_chunk),
           w1_floats_(shape.inputs * shape.padded_hidden),
           w2_floats_(shape.links * shape.padded_hidden),
           floats_(w1_floats_ + w2_floats_ + shape.padded_hidden + shape.padded_links),
-          sums_(floats_ * chunks) {}
+          sums_(floats_ * chunks),
+          totals_(floats_ * factors) {}
 
     GradientSums chunk(int64_t number) {
         float* const w1 = sums_.data() + number * floats_;
@@ -25,48 +25,38 @@ public:
         return {w1, b1, w2, b1 + shape_.padded_hidden};
     }
 
-    // Adds the chunks up into one factor's gradients; work-shared, without a barrier at the end.
-    void reduce(int64_t factor, const ChainGradients& gradients) {
+    // Adds so many chunks to one factor's gradients; work-shared, without a barrier at the end.
+    void reduce(int64_t factor, int64_t chunks, const ChainGradients& gradients) {
         const int64_t inputs = shape_.inputs, hidden = shape_.hidden, links = shape_.links;
+        double* const totals = totals_.data() + factor * floats_;
 #pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < inputs + links + 2; ++row) {
             // The rows of a chunk's sums, as they lie in memory: w1's, w2's (transposed), b1, b2.
+            const int64_t at = row * shape_.padded_hidden;
             if (row < inputs)
-                add_up(row * shape_.padded_hidden, hidden, gradients.w1 + (factor * inputs + row) * hidden, 1);
+                add_up(chunks, at, hidden, totals, gradients.w1 + (factor * inputs + row) * hidden, 1);
             else if (row < inputs + links)
-                add_up(row * shape_.padded_hidden, hidden, gradients.w2 + factor * hidden * links + row - inputs, links);
+                add_up(chunks, at, hidden, totals, gradients.w2 + factor * hidden * links + row - inputs, links);
             else if (row == inputs + links)
-                add_up(row * shape_.padded_hidden, hidden, gradients.b1 + factor * hidden, 1);
+                add_up(chunks, at, hidden, totals, gradients.b1 + factor * hidden, 1);
             else
-                add_up(row * shape_.padded_hidden, links, gradients.b2 + factor * links, 1);
+                add_up(chunks, at, links, totals, gradients.b2 + factor * links, 1);
         }
     }
 
 private:
-    static constexpr int64_t most_chunks = 64;
-
-    void add_up(int64_t at, int64_t count, float* to, int64_t step) {
-        constexpr int64_t together = 64;
-        double sums[together];
-        for (int64_t begin = 0; begin < count; begin += together) {
-            const int64_t columns = std::min(together, count - begin);
-            std::fill(sums, sums + columns, 0.0);
-            for (int64_t number = 0; number < chunks; ++number) {
-                const float* const part = sums_.data() + number * floats_ + at + begin;
-                for (int64_t i = 0; i < columns; ++i) sums[i] += part[i];
-            }
-            for (int64_t i = 0; i < columns; ++i) to[(begin + i) * step] = static_cast<float>(sums[i]);
+    void add_up(int64_t chunks, int64_t at, int64_t count, double* totals, float* to, int64_t step) {
+        for (int64_t number = 0; number < chunks; ++number) {
+            const float* const part = sums_.data() + number * floats_ + at;
+            for (int64_t i = 0; i < count; ++i) totals[at + i] += part[i];
         }
+        for (int64_t i = 0; i < count; ++i) to[i * step] = static_cast<float>(totals[at + i]);
     }
 
     const TileShape& shape_;
-
-public:
-    const int64_t per_chunk, chunks;
-
-private:
     const int64_t w1_floats_, w2_floats_, floats_;
     Buffer sums_;
+    std::vector<double> totals_;
 };
 
 class Backward {
@@ -81,92 +71,99 @@ public:
           kept_(kept),
           gradients_(gradients),
           factors_(sizes, parameters, true),
-          sums_(factors_.shape, static_cast<int64_t>(factors_.tiles.size())),
-          weights_(rows_ * sizes.links),
-          passing_(sizes.factors > 1 ? rows_ * sizes.channels : 0),
-          first_sum_(sizes.residual == Residual::block ? rows_ * sizes.channels : 0),
-          segment_(rows_ * sizes.channels * (std::min(sizes.keep, sizes.factors) - 1)) {}
+          sums_(factors_.shape, sizes.factors, factors_.most_chunks),
+          weights_(factors_.most_rows * sizes.links),
+          passing_(sizes.factors > 1 ? factors_.most_rows * sizes.channels : 0),
+          first_sum_(sizes.residual == Residual::block ? factors_.most_rows * sizes.channels : 0),
+          segment_(factors_.most_rows * sizes.channels * (std::min(sizes.keep, sizes.factors) - 1)) {}
 
     // Called by every thread of a parallel region.
     void run() {
-        for (int64_t factor = sizes_.factors - 1; factor >= 0; --factor) {
-            if (factor == sizes_.factors - 1 || (factor + 1) % sizes_.keep == 0) recompute(factor);
-            parameter_gradients(factor);
-            sums_.reduce(factor, gradients_);
-            value_gradients(factor);
-        }
-    }
-
-private:
-    // The input of a factor: given, kept, or recomputed into the segment.
-    float* segment_input(int64_t factor) {
-        return segment_.data() + (factor % sizes_.keep - 1) * rows_ * sizes_.channels;
-    }
-    const float* input_of(int64_t factor) {
-        if (factor == 0) return values_;
-        if (factor % sizes_.keep != 0) return segment_input(factor);
-        return kept_ + (factor / sizes_.keep - 1) * rows_ * sizes_.channels;
-    }
-
-    // The gradient of a factor's output.
-    const float* grad_of(int64_t factor) { return factor == sizes_.factors - 1 ? grad_ : dvalues_of(factor + 1); }
-    float* dvalues_of(int64_t factor) { return factor % 2 == 0 ? gradients_.values : passing_.data(); }
-
-    void recompute(int64_t last) {
-        for (int64_t factor = last / sizes_.keep * sizes_.keep; factor < last; ++factor)
-            factors_.forward(factor, inputs_, values_, input_of(factor), segment_input(factor + 1));
-    }
-
-    void parameter_gradients(int64_t factor) {
-        const int64_t channels = sizes_.channels, length = sizes_.length, tiles = factors_.tiles.size();
-        const PackedFactor part = factors_.packed(factor);
-        const Links reach = factors_.links(factor);
-        const Workspace work = factors_.workspace();
-        const float* const values = input_of(factor);
-        const float* const grad = grad_of(factor);
-        const bool begin_inputs = factor == sizes_.factors - 1;
-#pragma omp for schedule(dynamic)
-        for (int64_t chunk = 0; chunk < sums_.chunks; ++chunk) {
-            const int64_t begin = chunk * sums_.per_chunk, end = std::min(begin + sums_.per_chunk, tiles);
-            for (int64_t i = begin; i < end; ++i) {
-                const Tile& tile = factors_.tiles[i];
-                const int64_t sequence = tile.batch * length, token = sequence + tile.start;
-                factors_.kernel.backward(factors_.shape, part, tile, reach, inputs_ + token * sizes_.inputs,
-                                         values + sequence * channels, grad + token * channels,
-                                         weights_.data() + sequence * sizes_.links, length,
-                                         gradients_.inputs + token * sizes_.inputs, begin_inputs, sums_.chunk(chunk),
-                                         i == begin, work);
-                if (first_sum_.data()) add_rows(grad, tile, begin_inputs);
+        if (factors_.waves.empty())  // every sequence is empty: the parameters have gradients all the same, of zero
+            for (int64_t factor = 0; factor < sizes_.factors; ++factor) sums_.reduce(factor, 0, gradients_);
+        for (const Wave& wave : factors_.waves) {
+            for (int64_t factor = sizes_.factors - 1; factor >= 0; --factor) {
+                if (factor == sizes_.factors - 1 || (factor + 1) % sizes_.keep == 0) recompute(wave, factor);
+                parameter_gradients(wave, factor);
+                sums_.reduce(factor, wave.chunk_end - wave.chunk_begin, gradients_);
+                value_gradients(wave, factor);
             }
         }
     }
 
+private:
+    // All pointers below are to a wave's first row. The input of a factor: given, kept, or recomputed into the segment.
+    float* segment_input(int64_t factor) {
+        return segment_.data() + (factor % sizes_.keep - 1) * factors_.most_rows * sizes_.channels;
+    }
+    const float* input_of(const Wave& wave, int64_t factor) {
+        const int64_t at = wave.row_begin * sizes_.channels;
+        if (factor == 0) return values_ + at;
+        if (factor % sizes_.keep != 0) return segment_input(factor);
+        return kept_ + (factor / sizes_.keep - 1) * rows_ * sizes_.channels + at;
+    }
+
+    // The gradient of a factor's output.
+    const float* grad_of(const Wave& wave, int64_t factor) {
+        if (factor == sizes_.factors - 1) return grad_ + wave.row_begin * sizes_.channels;
+        return dvalues_of(wave, factor + 1);
+    }
+    float* dvalues_of(const Wave& wave, int64_t factor) {
+        return factor % 2 == 0 ? gradients_.values + wave.row_begin * sizes_.channels : passing_.data();
+    }
+
+    void recompute(const Wave& wave, int64_t last) {
+        for (int64_t factor = last / sizes_.keep * sizes_.keep; factor < last; ++factor)
+            factors_.forward(factor, wave, inputs_ + wave.row_begin * sizes_.inputs, input_of(wave, 0),
+                             input_of(wave, factor), segment_input(factor + 1));
+    }
+
+    void parameter_gradients(const Wave& wave, int64_t factor) {
+        const int64_t channels = sizes_.channels, length = sizes_.length;
+        const PackedFactor part = factors_.packed(factor);
+        const Links reach = factors_.links(factor);
+        const Workspace work = factors_.workspace();
+        const float* const inputs = inputs_ + wave.row_begin * sizes_.inputs;
+        const float* const values = input_of(wave, factor);
+        const float* const grad = grad_of(wave, factor);
+        float* const dinputs = gradients_.inputs + wave.row_begin * sizes_.inputs;
+        const bool begin_inputs = factor == sizes_.factors - 1;
+        factors_.each_chunk(wave, [&](int64_t number, const Chunk& chunk) {
+            for (int64_t i = chunk.begin; i < chunk.end; ++i) {
+                const Tile& tile = factors_.tiles[i];
+                const int64_t sequence = tile.batch * length - wave.row_begin, token = sequence + tile.start;
+                factors_.kernel.backward(factors_.shape, part, tile, reach, inputs + token * sizes_.inputs,
+                                         values + sequence * channels, grad + token * channels,
+                                         weights_.data() + sequence * sizes_.links, length,
+                                         dinputs + token * sizes_.inputs, begin_inputs, sums_.chunk(number),
+                                         i == chunk.begin, work);
+                if (first_sum_.data()) add_rows(grad, token * channels, tile.count * channels, begin_inputs);
+            }
+        });
+    }
+
     // With a residual from the block's first values, these collect the gradient of every factor's output.
-    void add_rows(const float* grad, const Tile& tile, bool begin) {
-        const int64_t at = (tile.batch * sizes_.length + tile.start) * sizes_.channels;
-        const int64_t count = tile.count * sizes_.channels;
+    void add_rows(const float* grad, int64_t at, int64_t count, bool begin) {
         float* const sum = first_sum_.data() + at;
         for (int64_t i = 0; i < count; ++i) sum[i] = begin ? grad[at + i] : sum[i] + grad[at + i];
     }
 
-    void value_gradients(int64_t factor) {
+    void value_gradients(const Wave& wave, int64_t factor) {
         const int64_t channels = sizes_.channels, length = sizes_.length;
         const Links reach = factors_.links(factor);
         const Workspace work = factors_.workspace();
-        const float* const grad = grad_of(factor);
+        const float* const grad = grad_of(wave, factor);
         const float* const residual = sizes_.residual == Residual::factor ? grad
                                       : factor == 0                       ? first_sum_.data()
                                                                           : nullptr;
-        float* const dvalues = dvalues_of(factor);
-#pragma omp for schedule(dynamic, 2)
-        for (size_t i = 0; i < factors_.tiles.size(); ++i) {
-            const Tile& tile = factors_.tiles[i];
-            const int64_t sequence = tile.batch * length, token = sequence + tile.start;
+        float* const dvalues = dvalues_of(wave, factor);
+        factors_.each_tile(wave, [&](const Tile& tile) {
+            const int64_t sequence = tile.batch * length - wave.row_begin, token = sequence + tile.start;
             factors_.kernel.mix_adjoint(tile, reach, {weights_.data() + sequence * sizes_.links, 1, length},
                                         grad + sequence * channels, channels,
                                         residual ? residual + token * channels : nullptr, dvalues + token * channels,
                                         work.runs);
-        }
+        });
     }
 
     const ChainSizes& sizes_;
@@ -175,10 +172,11 @@ private:
     const ChainGradients& gradients_;
     Factors factors_;
     ChunkSums sums_;
-    Buffer weights_;    // [batch, links, length]: one factor's, a link's side by side
+    // For one wave at a time:
+    Buffer weights_;    // [sequences, links, length]: one factor's, a link's side by side
     Buffer passing_;    // every other factor's value gradient; the rest go to gradients.values
     Buffer first_sum_;  // see add_rows
-    Buffer segment_;    // [keep - 1, batch, length, channels]
+    Buffer segment_;    // [keep - 1, sequences, length, channels]
 };
 
 }  // namespace

@@ -33,6 +33,14 @@ int max_threads() {
 #endif
 }
 
+int thread_count() {
+#if defined(_OPENMP)
+    return omp_get_num_threads();
+#else
+    return 1;
+#endif
+}
+
 int thread_number() {
 #if defined(_OPENMP)
     return omp_get_thread_num();

@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from paramixer import initialisation
 from paramixer.links import Protocol, named_protocol, whole_number
-from paramixer.ops import paramix
+from paramixer.ops import mlp, paramix
 from paramixer.ops.chain import computing
 from paramixer.ops.checks import (
     autocasting,
@@ -18,7 +18,6 @@ from paramixer.ops.checks import (
     check_residual,
     check_ring,
     length_tensor,
-    past_end,
     whole_numbers,
 )
 from paramixer.ops.custom import paramix_backward_op
@@ -29,6 +28,24 @@ INITS = ("paper", "identity")
 
 # A row of A costs as much memory as one channel of the values; so many are computed at a time.
 _ROWS_AT_ONCE = 16
+
+
+class TokenMlp(nn.Sequential):
+    """g: a linear layer, GELU and another linear layer for every token, in one operator that stores no hidden layer."""
+
+    def __init__(self, channels: int, hidden: int, generator: Generator | None = None) -> None:
+        super().__init__(
+            initialisation.linear(channels, hidden, generator),
+            nn.GELU(),
+            initialisation.linear(hidden, channels, generator),
+        )
+
+    def forward(self, values: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Values ``[batch, length, channels]``, each row by itself; rows past the lengths come out zero."""
+        first, _, second = self
+        assert isinstance(first, nn.Linear)
+        assert isinstance(second, nn.Linear)
+        return mlp(values, first.weight.T, first.bias, second.weight.T, second.bias, lengths)
 
 
 class ParamixerBlock(nn.Module):
@@ -98,11 +115,7 @@ class ParamixerBlock(nn.Module):
         if init == "identity":
             self.w2.data *= 0.1
             nn.init.zeros_(self.b2)
-        self.g = nn.Sequential(
-            initialisation.linear(channels, hidden, generator),
-            nn.GELU(),
-            initialisation.linear(hidden, channels, generator),
-        )
+        self.g = TokenMlp(channels, hidden, generator)
         self.dropout = Dropout(dropout)
 
     def forward(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -110,10 +123,8 @@ class ParamixerBlock(nn.Module):
         self._check("values", values, self.channels)
         self._check("inputs", inputs, self.inputs)
         if lengths is not None:
-            lengths = counts = self._counts(lengths, values)
-            # g reads every row, and a gradient of zero times NaN would still be NaN.
-            values = values.masked_fill(past_end(counts, values.shape[1])[..., None], 0)
-        mixed: Tensor = self.dropout(self._mix(self.g(values), inputs, lengths))
+            lengths = self._counts(lengths, values)
+        mixed: Tensor = self.dropout(self._mix(self.g(values, lengths), inputs, lengths))
         return mixed
 
     def factors(self, inputs: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ import math
 
 from torch import Generator, Tensor, nn
 
+from paramixer.ops.lookup import Embedding
+
 
 def linear_(fan_in: int, *tensors: Tensor, generator: Generator | None) -> None:
     """Weights and biases of a linear layer as torch draws them: uniform within 1 / sqrt(fan_in)."""
@@ -21,11 +23,9 @@ def linear(inputs: int, outputs: int, generator: Generator | None) -> nn.Linear:
     return layer
 
 
-def embedding(
-    rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None
-) -> nn.Embedding:
+def embedding(rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None) -> Embedding:
     """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen."""
-    table = nn.Embedding(rows, channels, padding_idx=pad)
+    table = Embedding(rows, channels, padding_idx=pad)
     if bound is None:
         nn.init.normal_(table.weight, generator=generator)
     else:

@@ -138,7 +138,9 @@ class Paramixer(nn.Module):
         """X0: the embedded input with its positions."""
         embedded: Tensor = self.embedding(inputs)
         if self.positions is not None:
-            embedded = embedded + self.positions.weight[: inputs.shape[1]]
+            positions = self.positions.weight[: inputs.shape[1]]
+            # In place where the rows are a fresh copy of the table's; what a linear layer returns is a view.
+            embedded = embedded + positions if self.config.vocabulary is None else embedded.add_(positions)
         dropped: Tensor = self.dropout(embedded)
         return dropped
 

@@ -42,7 +42,7 @@ def instruction_set(request):
 @pytest.fixture(autouse=True)
 def _new_memory_holds_nan(monkeypatch):
     """Every element the engine forgets to write shows."""
-    monkeypatch.setattr(cpu, "_like", lambda tensor: torch.full(tensor.shape, torch.nan))
+    monkeypatch.setattr(cpu, "_empty", lambda *shape: torch.full(shape, torch.nan))
 
 
 def chain_of(
@@ -175,9 +175,18 @@ def test_keep_changes_memory_and_nothing_else(residual, keep, instruction_set, g
     assert torch.equal(cpu.paramix(chain, 0)[0], every["mixed"])
 
 
-@pytest.mark.parametrize(("batch", "length"), [(1, 5000), (3, 700), (5, 48)])
+@pytest.mark.parametrize(("batch", "length", "keep"), [(300, 7, 1), (3, 9000, 2)])
+def test_batches_that_go_through_the_chain_in_several_waves(batch, length, keep, generator):
+    """A wave ends after 256 sequences, or when it outgrows the caches."""
+    offsets = pm.Cdil(links=3, factors=3).offsets(length)
+    lengths = torch.randint(length + 1, (batch,), generator=generator).tolist()
+    for residual, given in itertools.product(cases.RESIDUALS, (None, lengths)):
+        assert_as_exact(chain_of(generator, offsets, batch, length, 32, 8, 32, residual, given), keep)
+
+
+@pytest.mark.parametrize(("batch", "length"), [(1, 5000), (3, 700), (5, 48), (300, 20)])
 def test_the_same_bits_for_any_number_of_threads_run_after_run(batch, length, instruction_set, generator):
-    lengths = None if batch == 1 else [length, 1, length // 3, 0, length][:batch]
+    lengths = None if batch == 1 else ([length, 1, length // 3, 0, length] * 60)[:batch]
     chain = chain_of(generator, pm.Chord().offsets(length), batch, length, 16, 24, 32, lengths=lengths)
     grad = torch.randn(batch, length, 32, generator=generator)
     runs = []
@@ -210,6 +219,29 @@ def test_link_mix_alone(length, channels, links, kind, ring, instruction_set, ge
     expected = reference.link_mix_backward(grad.double(), weights.double(), values.double(), offsets, counts, ring)
     for ours, exact in zip(found, expected, strict=True):
         cases.assert_close(ours.double(), exact, 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["none", "mixed", "zero"])
+@pytest.mark.parametrize(
+    ("length", "inputs", "hidden", "outputs"), [(1, 1, 1, 1), (200, 32, 32, 32), (97, 100, 128, 100), (33, 5, 7, 11)]
+)
+def test_mlp_alone(length, inputs, hidden, outputs, kind, instruction_set, generator):
+    lengths = cases.lengths_of(5, length)[kind]
+    counts = None if lengths is None else torch.tensor(lengths)
+    shapes = [(inputs, hidden), (hidden,), (hidden, outputs), (outputs,)]
+    layers = [torch.randn(shape, generator=generator) * shape[0] ** -0.5 for shape in shapes]
+    x, grad = (
+        cases.with_nan_past(torch.randn(5, length, width, generator=generator), lengths) for width in (inputs, outputs)
+    )
+    exact = [tensor.double() for tensor in (x, *layers)]
+    found = [cpu.mlp(x, *layers, counts), *cpu.mlp_backward(grad, x, *layers, counts)]
+    expected = [reference.mlp(*exact, counts), *reference.mlp_backward(grad.double(), *exact, counts)]
+    for ours, truth in zip(found, expected, strict=True):
+        cases.assert_close(ours.double(), truth, 1e-6)
+    for threads in (1, 2, 8):
+        torch.set_num_threads(threads)
+        again = [cpu.mlp(x, *layers, counts), *cpu.mlp_backward(grad, x, *layers, counts)]
+        assert all(torch.equal(one, other) for one, other in zip(found, again, strict=True))
 
 
 def gelu_through_the_engine(numbers: Tensor) -> tuple[Tensor, Tensor]:
@@ -312,3 +344,24 @@ def test_kernels_check_before_they_touch_a_pointer(changes, message):
         engine.link_mix(**(arguments | changes))
     with pytest.raises(ValueError, match="'quantum' does not run on this machine"):
         engine.use_instruction_set("quantum")
+
+
+def test_memory_is_used_again_and_never_twice_at_once():
+    shape = (1000, 600)
+    first, second = engine.empty(shape), engine.empty(shape)
+    assert first.shape == shape
+    assert first.data_ptr() != second.data_ptr()
+    first.fill_(1)
+    second.fill_(2)
+    where = first.data_ptr()
+    view = first[10:]
+    del first
+    third = engine.empty(shape).fill_(3)
+    assert (view == 1).all(), "a view keeps its memory"
+    del view
+    fourth = engine.empty(shape).fill_(4)
+    assert fourth.data_ptr() == where or not engine.keeps_memory()
+    assert (second == 2).all()
+    assert (third == 3).all()
+    with pytest.raises(ValueError, match="cannot be addressed"):
+        engine.empty((2**40, 2**40))

@@ -13,7 +13,7 @@ from torch.library import opcheck
 
 import paramixer as pm
 from ops import cases
-from paramixer.ops import custom
+from paramixer.ops import custom, mlp
 
 OFFSETS = pm.Chord().offsets(6)
 LENGTHS = torch.tensor([6, 2])
@@ -43,6 +43,13 @@ def test_paramix_gradcheck(ring, lengths, residual, generator):
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+def test_mlp_gradcheck(lengths, generator):
+    shapes = [(2, 6, 3), (3, 5), (5,), (5, 4), (4,)]
+    tensors = [torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes]
+    assert torch.autograd.gradcheck(lambda *given: mlp(*given, lengths=lengths), tensors)
+
+
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_opcheck(dtype, lengths, generator):
     factor = [tensor.requires_grad_() for tensor in cases.factor(generator, 2, 6, 3, 4, dtype)]
@@ -50,6 +57,10 @@ def test_opcheck(dtype, lengths, generator):
     weights, values = (tensor.detach() for tensor in factor)
     opcheck(custom.link_mix_backward_op, (torch.ones_like(values), weights, values, OFFSETS[0], lengths, True))
     chain = [tensor.requires_grad_() for tensor in cases.chain(generator, OFFSETS, 2, 6, dtype=dtype)]
+    layers = [tensor.detach().clone().requires_grad_() for tensor in (chain[0], *(one[0] for one in chain[2:]))]
+    opcheck(custom.mlp_op, (*layers, lengths))
+    bare = [tensor.detach() for tensor in layers]
+    opcheck(custom.mlp_backward_op, (custom.mlp_op(*bare, lengths), *bare, lengths))
     for keep in (1, 2):
         opcheck(custom.paramix_op, (*chain, OFFSETS, lengths, "factor", True, keep))
     plain = [tensor.detach() for tensor in chain]

@@ -59,7 +59,8 @@ def compare(case: Case, names: Sequence[str], found: Limits, rounds: int, say: S
                 **timings[name].document(),
                 # Without a right result of the engine there is nothing to compare with.
                 "times_engine": timings[name].times(timings[ENGINE]) if ENGINE in runs else None,
-                "share_of_peak": useful[phase] / timings[name].seconds / found.flops if WAYS[name].same else None,
+                # The peak is a best of ten, so it is the best round that is compared with it.
+                "share_of_peak": useful[phase] / timings[name].best / found.flops if WAYS[name].same else None,
             }
     return {
         "case": str(case),

@@ -19,8 +19,10 @@ ENGINES = ("cpu", "reference")
 
 # Arithmetic of one exact GELU in vector code: a range reduction, two polynomials and a division.
 _GELU = 30
-# Share of the slower limit, arithmetic or memory, that an engine comes to in practice.
-_EFFICIENCY = {"cpu": 0.7, "reference": 0.7}
+# Share of the slower limit, arithmetic or memory, that an engine comes to in practice, forward and backward.
+_EFFICIENCY = {"cpu": (0.75, 0.62), "reference": (0.7, 0.7)}
+# As many sequences go through the CPU engine's chain together as fit into the outer caches, and at least one.
+_CACHED = 3 << 20
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,13 @@ def backward_bytes(case: Case, engine: str, keep: int = 1) -> int:
 
 def forward_seconds(case: Case, engine: str, limits: Limits) -> float:
     """Predicted time of a forward pass."""
-    return _seconds(forward_operations(case), forward_bytes(case, engine), engine, limits)
+    return _seconds(forward_operations(case), forward_bytes(case, engine), _EFFICIENCY[_known(engine)][0], limits)
 
 
 def backward_seconds(case: Case, engine: str, limits: Limits, keep: int = 1) -> float:
     """Predicted time of a backward pass."""
-    return _seconds(backward_operations(case, keep), backward_bytes(case, engine, keep), engine, limits)
+    operations, moved = backward_operations(case, keep), backward_bytes(case, engine, keep)
+    return _seconds(operations, moved, _EFFICIENCY[_known(engine)][1], limits)
 
 
 def forward_memory(case: Case, engine: str) -> int:
@@ -101,26 +104,26 @@ def forward_memory(case: Case, engine: str) -> int:
     factors, links = case.offsets().shape
     width, hidden, channels = case.width, case.hidden, case.channels
     # Arguments and output; then the values on their way from factor to factor.
-    each = width + 2 * channels
+    each, passing = width + 2 * channels, 0
     if _known(engine) == "cpu":
-        each += channels if factors > 1 else 0
+        passing = channels if factors > 1 else 0
     else:
         each += channels + max(2 * hidden, hidden + links, links + 2 * channels)
-    return FLOAT * (case.tokens * each + _parameters(case))
+    return FLOAT * (case.tokens * each + _wave(case) * passing + _parameters(case))
 
 
 def training_memory(case: Case, engine: str, keep: int = 1) -> int:
     """Predicted peak of a forward and a backward pass: bytes beyond what the process had, all gradients included."""
     factors, links = case.offsets().shape
     width, hidden, channels = case.width, case.hidden, case.channels
-    # Arguments, output and its gradient, gradients of inputs and values; what was kept; one segment, recomputed.
-    each = 2 * width + 4 * channels
-    each += channels * (kept_factors(factors, keep) + min(keep, factors) - 1)
-    # One factor's weights, and the gradient on its way from factor to factor.
-    each += links + (channels if factors > 1 else 0)
+    # Arguments, output and its gradient, gradients of inputs and values; what was kept.
+    each = 2 * width + 4 * channels + channels * kept_factors(factors, keep)
+    # One segment, recomputed; one factor's weights; the gradient on its way from factor to factor.
+    passing = channels * (min(keep, factors) - 1) + links + (channels if factors > 1 else 0)
     if _known(engine) == "reference":
-        each += links + channels + 4 * hidden
-    return FLOAT * (case.tokens * each + 2 * _parameters(case))
+        each += passing + links + channels + 4 * hidden
+        passing = 0
+    return FLOAT * (case.tokens * each + _wave(case) * passing + 2 * _parameters(case))
 
 
 def choose_keep(case: Case, engine: str, budget: int) -> int:
@@ -159,9 +162,15 @@ def document(case: Case, engine: str, limits: Limits, keep: int = 1) -> dict[str
     }
 
 
-def _seconds(operations: Operations, moved: int, engine: str, limits: Limits) -> float:
+def _seconds(operations: Operations, moved: int, efficiency: float, limits: Limits) -> float:
     work = operations.products + operations.additions + _GELU * operations.gelus + operations.recomputed
-    return max(work / limits.flops, moved / limits.bandwidth) / _EFFICIENCY[_known(engine)]
+    return max(work / limits.flops, moved / limits.bandwidth) / efficiency
+
+
+def _wave(case: Case) -> int:
+    """Tokens that are on their way through the CPU engine's chain at a time."""
+    sequences = _CACHED // (FLOAT * (case.width + 2 * case.channels) * case.length)
+    return case.length * max(1, min(case.batch, sequences))
 
 
 def _parameters(case: Case) -> int:

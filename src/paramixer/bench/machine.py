@@ -11,18 +11,18 @@ from typing import Any
 
 import torch
 
-from paramixer.ops import backends, engines
+from paramixer.ops import backends, cpu, engines
 
 _LARGEST_CACHE = 2**29
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, threads, instruction set and torch's version."""
+    """Processor, cores, threads, the instruction set of the engine (or of torch without one), and versions."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "instruction_set": cpu.instruction_set() or torch.backends.cpu.get_cpu_capability(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,

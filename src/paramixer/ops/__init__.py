@@ -1,6 +1,6 @@
-"""link_mix and paramix: one door, several engines."""
+"""link_mix, paramix and their MLP: one door, several engines."""
 
-from paramixer.ops.door import link_mix, paramix
+from paramixer.ops.door import link_mix, mlp, paramix
 from paramixer.ops.engines import Availability, backend, backends
 
-__all__ = ["Availability", "backend", "backends", "link_mix", "paramix"]
+__all__ = ["Availability", "backend", "backends", "link_mix", "mlp", "paramix"]

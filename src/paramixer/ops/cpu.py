@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
+from paramixer.ops import reference
 from paramixer.ops.chain import Chain, kept_factors
 
 # In elements: below this, torch's own allocation is no slower.
@@ -21,13 +23,20 @@ try:
 
     _engine = _compiled
 except ImportError as error:
-    _note = Path(__file__).with_name("engine_missing.txt")
-    _why = _note.read_text() if _note.exists() else f"its compiled module does not load: {error}"
+    # Beside this file in a wheel; an editable install leaves it where the compiled module would be.
+    _places = Path(__file__).parent, Path(sysconfig.get_path("platlib"), "paramixer", "ops")
+    _notes = [place / "engine_missing.txt" for place in _places]
+    _why = next((n.read_text() for n in _notes if n.exists()), f"its compiled module does not load: {error}")
 
 
 def missing() -> str | None:
     """Why this engine cannot run here; None where it can."""
     return _why
+
+
+def instruction_set() -> str | None:
+    """The instruction set whose kernels run here; None without the engine."""
+    return None if _engine is None else str(_engine.instruction_set())
 
 
 def refuses(values: Tensor) -> str | None:
@@ -73,6 +82,38 @@ def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tup
     return grads
 
 
+def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
+    """See ``reference.mlp``."""
+    out = _empty(*inputs.shape[:2], w2.shape[1])
+    _kernels().mlp(*_plain(inputs, w1, b1, w2, b2), _on_cpu(lengths), out)
+    return out
+
+
+def mlp_backward(
+    grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, ...]:
+    """See ``reference.mlp_backward``."""
+    grads = tuple(_like(tensor) for tensor in (inputs, w1, b1, w2, b2))
+    _kernels().mlp_backward(*_plain(grad, inputs, w1, b1, w2, b2), _on_cpu(lengths), *grads)
+    return grads
+
+
+def lookup(ids: Tensor, table: Tensor) -> Tensor:
+    """See ``reference.lookup``."""
+    if table.dtype != torch.float32:
+        return reference.lookup(ids, table)
+    rows = _empty(*ids.shape, table.shape[1])
+    torch.index_select(table.detach(), 0, ids.reshape(-1), out=rows.view(-1, table.shape[1]))
+    return rows
+
+
+def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
+    """See ``reference.lookup_backward``."""
+    dtable = torch.empty(rows, grad.shape[1])
+    _kernels().lookup_backward(*_plain(grad, ids), dtable)
+    return dtable
+
+
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     """See ``reference.dropout``."""
     dropped = _like(values)
@@ -90,7 +131,11 @@ def _arguments(chain: Chain) -> tuple[object, ...]:
 
 
 def _indices(offsets: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    return offsets.contiguous(), None if lengths is None else lengths.cpu().contiguous()
+    return offsets.contiguous(), _on_cpu(lengths)
+
+
+def _on_cpu(lengths: Tensor | None) -> Tensor | None:
+    return None if lengths is None else lengths.cpu().contiguous()
 
 
 def _plain(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -103,7 +148,7 @@ def _like(tensor: Tensor) -> Tensor:
 
 
 def _empty(*shape: int) -> Tensor:
-    """Large tensors come from the engine's memory, which is kept from step to step; the system's must be mapped anew."""
+    """Large tensors come from the engine's memory, which is kept from step to step; the system's is mapped anew."""
     if math.prod(shape) < _LARGE:
         return torch.empty(shape)
     tensor: Tensor = _kernels().empty(shape)

@@ -91,6 +91,29 @@ def paramix_backward_op(
     return dinputs, dvalues, dw1, db1, dw2, db2
 
 
+@custom_op("paramixer::mlp", mutates_args=())
+def mlp_op(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
+    """A linear layer, GELU and another linear layer for every token; the hidden layer is never stored."""
+    check_length_values("mlp", lengths, inputs.shape[1])
+    with _without_autocast(inputs):
+        wide = widen(inputs), widen(w1), widen(b1), widen(w2), widen(b2)
+        out = serving(wide[0]).mlp(*wide, lengths)
+    return out.to(inputs.dtype)
+
+
+@custom_op("paramixer::mlp_backward", mutates_args=())
+def mlp_backward_op(
+    grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of inputs, w1, b1, w2, b2."""
+    check_length_values("mlp", lengths, inputs.shape[1])
+    with _without_autocast(inputs):
+        wide = widen(grad), widen(inputs), widen(w1), widen(b1), widen(w2), widen(b2)
+        grads = serving(wide[1]).mlp_backward(*wide, lengths)
+    dinputs, dw1, db1, dw2, db2 = (found.to(inputs.dtype) for found in grads)
+    return dinputs, dw1, db1, dw2, db2
+
+
 def _like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
@@ -115,6 +138,16 @@ def _(inputs: Tensor, values: Tensor, w1: Tensor, *rest: Any) -> tuple[Tensor, T
 @paramix_backward_op.register_fake
 def _(grad: Tensor, inputs: Tensor, values: Tensor, *rest: Any) -> tuple[Tensor, ...]:
     return tuple(_like(tensor) for tensor in (inputs, values, *rest[:4]))
+
+
+@mlp_op.register_fake
+def _(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, *_: Any) -> Tensor:
+    return inputs.new_empty(*inputs.shape[:2], w2.shape[1])
+
+
+@mlp_backward_op.register_fake
+def _(grad: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    return tuple(_like(tensor) for tensor in rest[:5])
 
 
 def _save_link_mix(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -143,5 +176,14 @@ def _paramix_gradients(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple
     return (*grads, None, None, None, None, None)
 
 
+def _save_mlp(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _mlp_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return (*mlp_backward_op(grad, *ctx.saved_tensors), None)
+
+
 link_mix_op.register_autograd(_link_mix_gradients, setup_context=_save_link_mix)
 paramix_op.register_autograd(_paramix_gradients, setup_context=_save_paramix)
+mlp_op.register_autograd(_mlp_gradients, setup_context=_save_mlp)

@@ -1,4 +1,4 @@
-"""link_mix and paramix as users call them: arguments checked and brought into shape, then the custom op."""
+"""link_mix, paramix and mlp as they are called: arguments checked and brought into shape, then the custom op."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paramixer.ops.checks import (
     length_tensor,
     offset_tensor,
 )
-from paramixer.ops.custom import link_mix_op, paramix_op
+from paramixer.ops.custom import link_mix_op, mlp_op, paramix_op
 
 
 def link_mix(
@@ -97,6 +97,41 @@ def paramix(
     mixed: Tensor
     mixed, _ = paramix_op(*chain, keep if differentiable else 0)
     return mixed
+
+
+def mlp(
+    inputs: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    lengths: Tensor | Sequence[int] | None = None,
+) -> Tensor:
+    """``gelu(inputs @ w1 + b1) @ w2 + b2`` for every token, without storing the hidden layer.
+
+    Args:
+        inputs: ``[batch, length, inputs]``.
+        w1: ``[inputs, hidden]``.
+        b1: ``[hidden]``.
+        w2: ``[hidden, outputs]``.
+        b2: ``[outputs]``.
+        lengths: as in :func:`link_mix`.
+
+    Returns:
+        ``[batch, length, outputs]`` in the dtype of inputs.
+    """
+    inputs, w1, b1, w2, b2 = _autocast(inputs, w1, b1, w2, b2)
+    shapes = {
+        "inputs": (inputs, "batch length inputs"),
+        "w1": (w1, "inputs hidden"),
+        "b1": (b1, "hidden"),
+        "w2": (w2, "hidden outputs"),
+        "b2": (b2, "outputs"),
+    }
+    check_tensors("mlp", shapes)
+    check_forward_mode("mlp", inputs, w1, b1, w2, b2)
+    out: Tensor = mlp_op(inputs, w1, b1, w2, b2, length_tensor("mlp", lengths, inputs.shape[0]))
+    return out
 
 
 def checked_chain(

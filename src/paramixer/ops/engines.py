@@ -40,6 +40,20 @@ class Engine(Protocol):
     def paramix_backward(self, grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tuple[Tensor, ...]:
         """Gradients of inputs, values, w1, b1, w2, b2."""
 
+    def mlp(self, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
+        """A linear layer, GELU and another linear layer for every token."""
+
+    def mlp_backward(
+        self, grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """Gradients of inputs, w1, b1, w2, b2."""
+
+    def lookup(self, ids: Tensor, table: Tensor) -> Tensor:
+        """The table's rows of these ids."""
+
+    def lookup_backward(self, grad: Tensor, ids: Tensor, rows: int) -> Tensor:
+        """Row by row the sum of the gradients of all tokens with that id."""
+
     def dropout(self, values: Tensor, p: float, seed: int) -> Tensor:
         """Values with a share p of them zero and the others scaled by 1 / (1 - p)."""
 

@@ -93,6 +93,42 @@ def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tup
     return grads
 
 
+def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
+    """``gelu(inputs @ w1 + b1) @ w2 + b2``; rows past the lengths are zero."""
+    out = inputs.new_zeros(*inputs.shape[:2], w2.shape[1])
+    for batch, length in _sequences(inputs, lengths):
+        out[batch, :length] = F.gelu(inputs[batch, :length] @ w1 + b1) @ w2 + b2
+    return out
+
+
+def mlp_backward(
+    grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Gradients of inputs, w1, b1, w2, b2; the hidden layer is recomputed."""
+    grads = tuple(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in (inputs, w1, b1, w2, b2))
+    dinputs, dw1, db1, dw2, db2 = grads
+    for batch, length in _sequences(inputs, lengths):
+        x, upstream = inputs[batch, :length], grad[batch, :length]
+        before = x @ w1 + b1
+        dw2 += torch.einsum("bnh,bnk->hk", F.gelu(before), upstream)
+        db2 += upstream.sum((0, 1))
+        dbefore = torch.ops.aten.gelu_backward(upstream @ w2.T, before)
+        dw1 += torch.einsum("bne,bnh->eh", x, dbefore)
+        db1 += dbefore.sum((0, 1))
+        dinputs[batch, :length] = dbefore @ w1.T
+    return grads
+
+
+def lookup(ids: Tensor, table: Tensor) -> Tensor:
+    """The table's rows of these ids, in the table's dtype."""
+    return table[ids]
+
+
+def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
+    """Row by row the sum of grad ``[tokens, channels]`` over the tokens with that id."""
+    return grad.new_zeros(rows, grad.shape[1]).index_add_(0, ids, grad)
+
+
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     """Zero where an element's 32 random bits are below p, else scaled; the bits are a hash of seed and element."""
     runs = [

@@ -222,6 +222,65 @@ void py_paramix_backward(Array grad, Array inputs, Array values, Array w1, Array
     paramix_backward(s, g, x, v, parameters, k, gradients);
 }
 
+ChainSizes mlp_sizes(const Array& inputs, const Array& w1, const Array& w2, const std::optional<Array>& lengths) {
+    ChainSizes s = {};
+    s.batch = size_at(inputs, "inputs", 3, 0);
+    s.length = size_at(inputs, "inputs", 3, 1);
+    s.inputs = size_at(inputs, "inputs", 3, 2);
+    s.hidden = size_at(w1, "w1", 2, 1);
+    s.links = s.channels = size_at(w2, "w2", 2, 1);
+    s.factors = 1;
+    s.lengths = check_lengths(lengths, s.batch, s.length);
+    check_positive("inputs' width", s.inputs);
+    check_positive("hidden", s.hidden);
+    check_positive("outputs", s.links);
+    check_indexable({s.batch, s.length, s.links});
+    return s;
+}
+
+Parameters check_layers(const ChainSizes& s, const Array& w1, const Array& b1, const Array& w2, const Array& b2) {
+    return {floats(w1, "w1", {s.inputs, s.hidden}), floats(b1, "b1", {s.hidden}), floats(w2, "w2", {s.hidden, s.links}),
+            floats(b2, "b2", {s.links}), nullptr};
+}
+
+void py_mlp(Array inputs, Array w1, Array b1, Array w2, Array b2, std::optional<Array> lengths, Array out) {
+    const ChainSizes s = mlp_sizes(inputs, w1, w2, lengths);
+    const float* const x = floats(inputs, "inputs");
+    const Parameters parameters = check_layers(s, w1, b1, w2, b2);
+    float* const result = floats(out, "out", {s.batch, s.length, s.links});
+    nb::gil_scoped_release release;
+    mlp(s, x, parameters, result);
+}
+
+void py_mlp_backward(Array grad, Array inputs, Array w1, Array b1, Array w2, Array b2, std::optional<Array> lengths,
+                     Array dinputs, Array dw1, Array db1, Array dw2, Array db2) {
+    const ChainSizes s = mlp_sizes(inputs, w1, w2, lengths);
+    const float* const g = floats(grad, "grad", {s.batch, s.length, s.links});
+    const float* const x = floats(inputs, "inputs");
+    const Parameters parameters = check_layers(s, w1, b1, w2, b2);
+    const ChainGradients gradients = {floats(dinputs, "dinputs", {s.batch, s.length, s.inputs}),
+                                      nullptr,
+                                      floats(dw1, "dw1", {s.inputs, s.hidden}),
+                                      floats(db1, "db1", {s.hidden}),
+                                      floats(dw2, "dw2", {s.hidden, s.links}),
+                                      floats(db2, "db2", {s.links})};
+    nb::gil_scoped_release release;
+    mlp_backward(s, g, x, parameters, gradients);
+}
+
+void py_lookup_backward(Array grad, Array ids, Array dtable) {
+    const int64_t rows = size_at(dtable, "dtable", 2, 0), channels = size_at(dtable, "dtable", 2, 1);
+    const int64_t* const i = integers(ids, "ids");
+    const int64_t tokens = size_at(ids, "ids", 1, 0);
+    for (int64_t token = 0; token < tokens; ++token)
+        if (i[token] < 0 || i[token] >= rows)
+            throw nb::value_error(("ids[" + std::to_string(token) + "] is " + std::to_string(i[token]) + ", outside 0.." + std::to_string(rows - 1)).c_str());
+    const float* const g = floats(grad, "grad", {tokens, channels});
+    float* const d = floats(dtable, "dtable");
+    nb::gil_scoped_release release;
+    lookup_backward(tokens, rows, channels, i, g, d);
+}
+
 void py_dropout(Array values, double p, uint64_t seed, Array out) {
     if (!(p >= 0.0 && p <= 1.0)) throw nb::value_error(("p must be in 0..1, got " + std::to_string(p)).c_str());
     if (values.size() != out.size())
@@ -275,8 +334,13 @@ NB_MODULE(_engine, module) {
     module.def("paramix_backward", py_paramix_backward, "grad"_a, "inputs"_a, "values"_a, "w1"_a, "b1"_a, "w2"_a,
                "b2"_a, "offsets"_a, "lengths"_a.none(), "residual"_a, "ring"_a, "keep"_a, "kept"_a.none(), "dinputs"_a,
                "dvalues"_a, "dw1"_a, "db1"_a, "dw2"_a, "db2"_a);
+    module.def("mlp", py_mlp, "inputs"_a, "w1"_a, "b1"_a, "w2"_a, "b2"_a, "lengths"_a.none(), "out"_a);
+    module.def("mlp_backward", py_mlp_backward, "grad"_a, "inputs"_a, "w1"_a, "b1"_a, "w2"_a, "b2"_a,
+               "lengths"_a.none(), "dinputs"_a, "dw1"_a, "db1"_a, "dw2"_a, "db2"_a);
+    module.def("lookup_backward", py_lookup_backward, "grad"_a, "ids"_a, "dtable"_a);
     module.def("dropout", py_dropout, "values"_a, "p"_a, "seed"_a, "out"_a);
     module.def("empty", py_empty, "shape"_a);
+    module.def("keeps_memory", &keeps_memory);
     module.def("instruction_sets", py_instruction_sets);
     module.def("instruction_set", &instruction_set);
     module.def("use_instruction_set", py_use_instruction_set, "name"_a);

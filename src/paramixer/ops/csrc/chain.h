@@ -9,17 +9,6 @@ namespace paramixer {
 namespace PARAMIXER_SET {
 
 template <int Width>
-PARAMIXER_INLINE void link_weights(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
-                                   const Workspace& work) {
-    multiply<Width, false>(work.hidden, shape.hidden_step, packed<Width>(factor.w2, shape.hidden), tokens,
-                           shape.padded_links / Width, shape.hidden,
-                           [&](int64_t token, int64_t link, Floats<Width> sum) {
-                               store<Width>(work.weights + token * shape.padded_links + link,
-                                            sum + load<Width>(factor.b2 + link));
-                           });
-}
-
-template <int Width>
 PARAMIXER_INLINE void first_layer(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
                                   const float* inputs, const Workspace& work) {
     multiply<Width, false>(inputs, shape.inputs, packed<Width>(factor.w1, shape.inputs), tokens,
@@ -28,6 +17,41 @@ PARAMIXER_INLINE void first_layer(const TileShape& shape, const PackedFactor& fa
                                store<Width>(work.hidden + token * shape.hidden_step + unit,
                                             sum + load<Width>(factor.b1 + unit));
                            });
+}
+
+// finish(token, link, vector) for the link weights of all tokens.
+template <int Width, class Finish>
+PARAMIXER_INLINE void second_layer(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
+                                   const Workspace& work, const Finish& finish) {
+    multiply<Width, false>(work.hidden, shape.hidden_step, packed<Width>(factor.w2, shape.hidden), tokens,
+                           shape.padded_links / Width, shape.hidden,
+                           [&](int64_t token, int64_t link, Floats<Width> sum) {
+                               finish(token, link, sum + load<Width>(factor.b2 + link));
+                           });
+}
+
+template <int Width>
+PARAMIXER_INLINE void link_weights(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
+                                   const Workspace& work) {
+    second_layer<Width>(shape, factor, tokens, work, [&](int64_t token, int64_t link, Floats<Width> sum) {
+        store<Width>(work.weights + token * shape.padded_links + link, sum);
+    });
+}
+
+// The MLP alone: what would be link weights are the result, rows of `links` floats.
+template <int Width>
+void mlp_tile(const TileShape& shape, const PackedFactor& factor, int64_t tokens, const float* inputs, float* out,
+              const Workspace& work) {
+    first_layer<Width>(shape, factor, tokens, inputs, work);
+    gelu_all<Width>(work.hidden, tokens * shape.hidden_step);
+    second_layer<Width>(shape, factor, tokens, work, [&](int64_t token, int64_t link, Floats<Width> sum) {
+        float* const to = out + token * shape.links + link;
+        const int64_t left = shape.links - link;
+        if (left >= Width)
+            store<Width>(to, sum);
+        else
+            store_part<Width>(to, sum, left);
+    });
 }
 
 template <int Width>
@@ -85,36 +109,31 @@ PARAMIXER_INLINE void add_rows(const float* rows, int64_t step, int64_t tokens, 
     }
 }
 
+// From the gradient of the link weights to those of the parameters and the inputs. The hidden layer and its slope are
+// in the workspace; the slope makes way for the gradient of the pre-activation.
 template <int Width>
-void backward_tile(const TileShape& shape, const PackedFactor& factor, const Tile& tile, const Links& links,
-                   const float* inputs, const float* values, const float* grad, float* weights, int64_t weights_step,
-                   float* dinputs, bool begin_inputs, const GradientSums& sums, bool first, const Workspace& work) {
+PARAMIXER_INLINE void backward_layers(const TileShape& shape, const PackedFactor& factor, int64_t tokens,
+                                      const float* inputs, const float* dweights, float* dinputs, bool begin_inputs,
+                                      const GradientSums& sums, bool first, const Workspace& work) {
     const int64_t hidden_vectors = shape.padded_hidden / Width;
-    first_layer<Width>(shape, factor, tile.count, inputs, work);
-    gelu_and_slope_all<Width>(work.hidden, work.slope, tile.count * shape.hidden_step);
-    link_weights<Width>(shape, factor, tile.count, work);
-    store_transposed<Width>(shape, tile, work.weights, weights, weights_step);
-
-    dot_tile<Width>(tile, links, grad, values, shape.channels, work.dweights, shape.padded_links, work.runs);
-    add_rows<Width>(work.dweights, shape.padded_links, tile.count, shape.padded_links, sums.b2, first);
-    multiply<Width, true>(work.dweights, shape.padded_links, strided<Width>(work.hidden, shape.hidden_step), shape.links,
-                          hidden_vectors, tile.count, [&](int64_t link, int64_t unit, Floats<Width> sum) {
+    add_rows<Width>(dweights, shape.padded_links, tokens, shape.padded_links, sums.b2, first);
+    multiply<Width, true>(dweights, shape.padded_links, strided<Width>(work.hidden, shape.hidden_step), shape.links,
+                          hidden_vectors, tokens, [&](int64_t link, int64_t unit, Floats<Width> sum) {
                               add_to<Width>(sums.w2 + link * shape.padded_hidden + unit, sum, first);
                           });
 
     float* const dunits = work.slope;
-    multiply<Width, false>(work.dweights, shape.padded_links, packed<Width>(factor.w2_transposed, shape.links),
-                           tile.count, hidden_vectors, shape.links,
-                           [&](int64_t token, int64_t unit, Floats<Width> sum) {
+    multiply<Width, false>(dweights, shape.padded_links, packed<Width>(factor.w2_transposed, shape.links), tokens,
+                           hidden_vectors, shape.links, [&](int64_t token, int64_t unit, Floats<Width> sum) {
                                float* slope = work.slope + token * shape.hidden_step + unit;
                                store<Width>(slope, sum * load<Width>(slope));
                            });
-    add_rows<Width>(dunits, shape.hidden_step, tile.count, shape.padded_hidden, sums.b1, first);
+    add_rows<Width>(dunits, shape.hidden_step, tokens, shape.padded_hidden, sums.b1, first);
     multiply<Width, true>(inputs, shape.inputs, strided<Width>(dunits, shape.hidden_step), shape.inputs, hidden_vectors,
-                          tile.count, [&](int64_t input, int64_t unit, Floats<Width> sum) {
+                          tokens, [&](int64_t input, int64_t unit, Floats<Width> sum) {
                               add_to<Width>(sums.w1 + input * shape.padded_hidden + unit, sum, first);
                           });
-    multiply<Width, false>(dunits, shape.hidden_step, packed<Width>(factor.w1_transposed, shape.hidden), tile.count,
+    multiply<Width, false>(dunits, shape.hidden_step, packed<Width>(factor.w1_transposed, shape.hidden), tokens,
                            shape.padded_inputs / Width, shape.hidden,
                            [&](int64_t token, int64_t input, Floats<Width> sum) {
                                float* to = dinputs + token * shape.inputs + input;
@@ -126,6 +145,32 @@ void backward_tile(const TileShape& shape, const PackedFactor& factor, const Til
                                else
                                    store_part<Width>(to, load_part<Width>(to, left) + sum, left);
                            });
+}
+
+template <int Width>
+void backward_tile(const TileShape& shape, const PackedFactor& factor, const Tile& tile, const Links& links,
+                   const float* inputs, const float* values, const float* grad, float* weights, int64_t weights_step,
+                   float* dinputs, bool begin_inputs, const GradientSums& sums, bool first, const Workspace& work) {
+    first_layer<Width>(shape, factor, tile.count, inputs, work);
+    gelu_and_slope_all<Width>(work.hidden, work.slope, tile.count * shape.hidden_step);
+    link_weights<Width>(shape, factor, tile.count, work);
+    store_transposed<Width>(shape, tile, work.weights, weights, weights_step);
+    dot_tile<Width>(tile, links, grad, values, shape.channels, work.dweights, shape.padded_links, work.runs);
+    backward_layers<Width>(shape, factor, tile.count, inputs, work.dweights, dinputs, begin_inputs, sums, first, work);
+}
+
+template <int Width>
+void mlp_backward_tile(const TileShape& shape, const PackedFactor& factor, int64_t tokens, const float* inputs,
+                       const float* grad, float* dinputs, const GradientSums& sums, bool first, const Workspace& work) {
+    first_layer<Width>(shape, factor, tokens, inputs, work);
+    gelu_and_slope_all<Width>(work.hidden, work.slope, tokens * shape.hidden_step);
+    if (shape.links != shape.padded_links) {
+        for (int64_t t = 0; t < tokens; ++t)
+            for (int64_t k = 0; k < shape.padded_links; ++k)
+                work.dweights[t * shape.padded_links + k] = k < shape.links ? grad[t * shape.links + k] : 0.0f;
+        grad = work.dweights;
+    }
+    backward_layers<Width>(shape, factor, tokens, inputs, grad, dinputs, true, sums, first, work);
 }
 
 }  // namespace PARAMIXER_SET

@@ -55,6 +55,15 @@ void paramix(const ChainSizes& sizes, const float* inputs, const float* values, 
 void paramix_backward(const ChainSizes& sizes, const float* grad, const float* inputs, const float* values,
                       const Parameters& parameters, const float* kept, const ChainGradients& gradients);
 
+// A chain's MLP alone: sizes.factors is 1, sizes.links the width of `out` and `grad`, and channels, ring, residual and
+// keep are not looked at; nor are the offsets and the gradient of values.
+void mlp(const ChainSizes& sizes, const float* inputs, const Parameters& parameters, float* out);
+void mlp_backward(const ChainSizes& sizes, const float* grad, const float* inputs, const Parameters& parameters,
+                  const ChainGradients& gradients);
+
+// dtable [rows, channels] = the sums of grad [tokens, channels] over the tokens of each id, all of which are below rows.
+void lookup_backward(int64_t tokens, int64_t rows, int64_t channels, const int64_t* ids, const float* grad, float* dtable);
+
 // out = values where an element is kept, scaled by 1 / (1 - p), else 0. Which are kept follows from (seed, element).
 void dropout(int64_t count, const float* values, double p, uint64_t seed, float* out);
 

@@ -83,6 +83,12 @@ struct Kernels {
                      const float* values, const float* grad, float* weights, int64_t weights_step, float* dinputs,
                      bool begin_inputs, const GradientSums&, bool first, const Workspace&);
 
+    // The factor's MLP alone: `out` and `grad` hold what would be the link weights, as rows of `links` floats.
+    void (*mlp)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, float* out,
+                const Workspace&);
+    void (*mlp_backward)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, const float* grad,
+                         float* dinputs, const GradientSums&, bool first, const Workspace&);
+
     // Elements first .. first + count of a dropout whose keys are given; pointers begin at `first`.
     void (*dropout)(int64_t first, int64_t count, const float* values, const uint32_t* keys, uint32_t threshold,
                     float scale, float* out);

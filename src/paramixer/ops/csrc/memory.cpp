@@ -79,6 +79,8 @@ Shelf& shelf() {
 
 }  // namespace
 
+bool keeps_memory() { return most_kept > 0; }
+
 Buffer::Buffer(int64_t floats) : bytes_(0), data_(nullptr) {
     if (floats == 0) return;
     const size_t wanted = static_cast<size_t>(floats) * sizeof(float);

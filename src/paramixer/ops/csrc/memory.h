@@ -23,4 +23,7 @@ private:
     float* data_;
 };
 
+// Whether freed memory is kept at all; under a sanitizer it is not.
+bool keeps_memory();
+
 }  // namespace paramixer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +37,22 @@ def measure(options: BlockOptions, say: Say) -> dict[str, Any]:
     case = Case(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Case)})
     if options.quick:
         case = dataclasses.replace(case, batch=1, length=min(case.length, 64))
+    return compare_all({"block": (case, options.ways)}, options, say)
+
+
+def compare_all(cases: Mapping[str, tuple[Case, Sequence[str]]], options: Settings, say: Say) -> dict[str, Any]:
+    """Several cases, and the machine's limits: the best found before, between and after them.
+
+    On a shared machine a peak measured once may be that of a bad minute, and every share of it too high.
+    """
     found = limits.measure(say, options.quick)
-    return {
-        "limits": dataclasses.asdict(found),
-        "cases": {"block": compare(case, options.ways, found, options.turns, say)},
-    }
+    compared = {}
+    for name, (case, ways) in cases.items():
+        compared[name] = compare(case, ways, found, options.turns, say)
+        found = dataclasses.replace(found, flops=max(found.flops, limits.flops(say, options.quick)))
+    for one in compared.values():
+        _set_shares(one, found)
+    return {"limits": dataclasses.asdict(found), "cases": compared}
 
 
 def compare(case: Case, names: Sequence[str], found: Limits, rounds: int, say: Say) -> dict[str, Any]:
@@ -59,15 +70,24 @@ def compare(case: Case, names: Sequence[str], found: Limits, rounds: int, say: S
                 **timings[name].document(),
                 # Without a right result of the engine there is nothing to compare with.
                 "times_engine": timings[name].times(timings[ENGINE]) if ENGINE in runs else None,
-                # The peak is a best of ten, so it is the best round that is compared with it.
-                "share_of_peak": useful[phase] / timings[name].best / found.flops if WAYS[name].same else None,
             }
-    return {
+    compared = {
         "case": str(case),
         "flops": useful,
         "predicted": cost.document(case, serving_engine(), found),
         "ways": verdicts,
     }
+    _set_shares(compared, found)
+    return compared
+
+
+def _set_shares(compared: dict[str, Any], found: Limits) -> None:
+    for verdict in compared["ways"].values():
+        for phase, useful in compared["flops"].items():
+            if phase in verdict:
+                # The peak is a best of ten, so it is the best round that is compared with it.
+                rate = useful / min(verdict[phase]["rounds"])
+                verdict[phase]["share_of_peak"] = rate / found.flops if verdict["same"] else None
 
 
 def _verified(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
-from paramixer.bench import block, limits, memory, scaling, step, verify
+from paramixer.bench import block, memory, scaling, step, verify
 from paramixer.bench.case import Case
 from paramixer.bench.progress import Say
 from paramixer.bench.settings import Settings, threads
@@ -145,10 +145,8 @@ FIGURES: tuple[Figure, ...] = (
 
 def measure(options: FiguresOptions, say: Say) -> Measured:
     """Everything that the figures read, and the figures themselves beside their bounds."""
-    found = limits.measure(say, options.quick)
-    measured: Measured = {"limits": asdict(found), "cases": {}}
-    for name, (case, ways) in CASES.items():
-        measured["cases"][name] = block.compare(_sized(case, options), ways, found, options.turns, say)
+    cases = {name: (_sized(case, options), ways) for name, (case, ways) in CASES.items()}
+    measured: Measured = block.compare_all(cases, options, say)
     measured["two_threads"] = two_threads(_sized(_SINGLE, options), options.turns, say)
     measured["lengths"] = given_lengths(_sized(_PADDED, options), options.turns, say)
     measured |= step.measure(step.StepOptions(presets=("image",), quick=options.quick, rounds=options.rounds), say)

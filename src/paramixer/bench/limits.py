@@ -30,17 +30,22 @@ DEFAULT = Limits(flops=138e9, bandwidth=20e9)
 
 def measure(say: Say, quick: bool = False) -> Limits:
     """The limits on the threads that torch has now; quick ones are no measurement."""
-    say("GEMM peak")
-    size = 128 if quick else 2048
-    left, right, product = (torch.ones(size, size) for _ in range(3))
-    flops = 2 * size**3 / _best(lambda: torch.mm(left, right, out=product))
+    peak = flops(say, quick)
     say("memory bandwidth")
     # So far beyond the last cache that hardly anything of it is found there.
     count = 2**14 if quick else max(2**26, 2 * last_cache_bytes())
     target, first, second = (torch.ones(count) for _ in range(3))
     copy = 2 * 4 * count / _best(lambda: target.copy_(first))
     triad = 3 * 4 * count / _best(lambda: torch.add(first, second, alpha=3, out=target))
-    return Limits(flops, max(copy, triad))
+    return Limits(peak, max(copy, triad))
+
+
+def flops(say: Say, quick: bool = False) -> float:
+    """Floating-point operations a second in the best of ten large matrix products."""
+    say("GEMM peak")
+    size = 128 if quick else 2048
+    left, right, product = (torch.ones(size, size) for _ in range(3))
+    return 2 * size**3 / _best(lambda: torch.mm(left, right, out=product))
 
 
 def _best(run: Callable[[], object]) -> float:

@@ -27,11 +27,6 @@ class Timing:
         """The median round."""
         return statistics.median(self.rounds)
 
-    @property
-    def best(self) -> float:
-        """The fastest round, to be compared with other bests."""
-        return min(self.rounds)
-
     def times(self, other: Timing) -> float:
         """How many times as long as the other: the median over rounds, since noise hits both in a round."""
         return statistics.median(own / its for own, its in zip(self.rounds, other.rounds, strict=True))

@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include <unistd.h>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -13,12 +14,19 @@ namespace paramixer {
 namespace {
 
 constexpr size_t line = 64, huge_page = size_t{1} << 21;
-// A sanitizer is to see every block come and go.
+
+// An eighth of the machine's memory; nothing where a sanitizer is to see every block come and go.
+size_t most_kept() {
 #if defined(__SANITIZE_ADDRESS__)
-constexpr size_t most_kept = 0;
+    return 0;
 #else
-constexpr size_t most_kept = size_t{256} << 20;
+    static const size_t limit = [] {
+        const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+        return pages > 0 && bytes > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(bytes) / 8 : size_t{256} << 20;
+    }();
+    return limit;
 #endif
+}
 
 float* from_system(size_t bytes) {
     const bool large = bytes % huge_page == 0;
@@ -50,12 +58,16 @@ public:
     // False if the block was not taken; the oldest blocks make room.
     bool put(float* data, size_t bytes) {
         const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-        if (!lock || bytes > most_kept / 2) return false;
-        while (kept_ + bytes > most_kept) {
+        if (!lock || bytes > most_kept() / 2) return false;
+        while (kept_ + bytes > most_kept()) {
             std::free(blocks_.front().data);
             kept_ -= blocks_.front().bytes;
             blocks_.erase(blocks_.begin());
         }
+#if defined(__linux__) && defined(MADV_FREE)
+        // The system may take the pages if it runs short; until then they are here, mapped and ready.
+        if (bytes % huge_page == 0) madvise(data, bytes, MADV_FREE);
+#endif
         blocks_.push_back({data, bytes});
         kept_ += bytes;
         return true;
@@ -79,7 +91,7 @@ Shelf& shelf() {
 
 }  // namespace
 
-bool keeps_memory() { return most_kept > 0; }
+bool keeps_memory() { return most_kept() > 0; }
 
 Buffer::Buffer(int64_t floats) : bytes_(0), data_(nullptr) {
     if (floats == 0) return;

@@ -16,19 +16,19 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
+from torch.utils.data import DataLoader
 
 import paramixer as pm
-from paramixer.tasks.adding import TOLERANCE, draw, targets
+from paramixer.tasks.adding import TOLERANCE
 
 
 @torch.no_grad()
-def error(model: pm.Paramixer, sequences: Tensor) -> float:
+def error(model: pm.Paramixer, batches: DataLoader) -> float:
     """Percent of the sequences whose prediction is off by 0.04 or more."""
     model.eval()
-    predictions = torch.cat([model(part) for part in sequences.split(250)])
+    wrong = torch.cat([(model(inputs) - targets).abs() >= TOLERANCE for inputs, targets in batches])
     model.train()
-    return 100 * float((predictions - targets(sequences)).abs().ge(TOLERANCE).float().mean())
+    return 100 * float(wrong.float().mean())
 
 
 def main(arguments: list[str] | None = None) -> float:
@@ -45,7 +45,8 @@ def main(arguments: list[str] | None = None) -> float:
     # The paper's model, started near the identity: it learns in half the steps.
     config = dataclasses.replace(pm.preset("adding", length=options.length), init="identity")
     model = pm.Paramixer(config, generator=generator)
-    held_out = draw(1000, options.length, generator)
+    task = pm.tasks.load("adding", length=options.length, train=options.steps * recipe.batch, validation=1000)
+    held_out = DataLoader(task.validation, batch_size=250)
     optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 10 * recipe.learning_rate, options.steps, pct_start=0.1)
     names = ", ".join(name for name, availability in pm.backends().items() if availability)
@@ -56,9 +57,8 @@ def main(arguments: list[str] | None = None) -> float:
     wrong = error(model, held_out)
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task(f"error {wrong:5.1f} %", total=options.steps)
-        for step in range(1, options.steps + 1):
-            sequences = draw(recipe.batch, options.length, generator)
-            loss = F.mse_loss(model(sequences), targets(sequences))
+        for step, (inputs, targets) in enumerate(DataLoader(task.train, recipe.batch), 1):
+            loss = F.mse_loss(model(inputs), targets)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip or torch.inf)

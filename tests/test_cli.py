@@ -12,15 +12,21 @@ from bench import samples
 from paramixer import cli
 from paramixer.cli import main
 
-LEAVES = [["cost"], *(["bench", word] for word in ("block", "scaling", "memory", "step", "figures", "show"))]
+LEAVES = [
+    ["cost"],
+    *([word] for word in ("train", "evaluate", "predict")),
+    *(["bench", word] for word in ("block", "scaling", "memory", "step", "figures", "show")),
+    *(["data", word] for word in ("list", "prepare")),
+]
 
 
 def test_the_commands_are_these():
-    assert set(cli.COMMANDS) == {"bench", "cost"}
+    assert set(cli.COMMANDS) == {"bench", "cost", "data", "train", "evaluate", "predict"}
+    assert set(cli.COMMANDS["data"]) == {"list", "prepare"}
     assert set(cli.COMMANDS["bench"]) == {"block", "scaling", "memory", "step", "figures", "show"}
 
 
-@pytest.mark.parametrize("words", [[], ["bench"], *LEAVES], ids=" ".join)
+@pytest.mark.parametrize("words", [[], ["bench"], ["data"], *LEAVES], ids=" ".join)
 def test_every_command_explains_itself(words, capsys):
     assert main([*words, "--help"]) == 0
     text = capsys.readouterr().out

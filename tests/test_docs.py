@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
 import torch
+
+from paramixer import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -34,6 +37,27 @@ def test_commands_are_targets_of_the_makefile():
     assert {"setup", "test", "test-slow", "demo", "lint", "bench", "docs"} <= targets
 
 
+def commands(page: Path) -> list[str]:
+    """Every command of this project on a page, in blocks and in running text."""
+    blocks = "\n".join(snippets(page, "bash"))
+    return [
+        line.split("#")[0].strip()
+        for line in [
+            *re.findall(r"^paramixer .+$", blocks, re.MULTILINE),
+            *re.findall(r"`(paramixer [a-z]+ [^`]+)`", page.read_text()),
+        ]
+    ]
+
+
+def test_every_command_of_the_docs_can_be_given():
+    given = {command for page in PAGES for command in commands(page)}
+    assert len(given) > 12
+    for command in given:
+        words = shlex.split(command)[1:]
+        if "NAME" not in command and "WHAT" not in command:
+            cli.parser().parse_args(words)
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
@@ -48,7 +72,7 @@ def test_the_table_of_the_house_is_complete():
             assert f"`{name}`" in text
 
 
-def test_the_figure_is_what_its_script_draws(tmp_path):
-    figure = ROOT / "docs" / "figures" / "links.svg"
-    runpy.run_path(str(figure.with_suffix(".py")))["draw"](tmp_path / "links.svg")
-    assert (tmp_path / "links.svg").read_text() == figure.read_text()
+@pytest.mark.parametrize("figure", sorted((ROOT / "docs" / "figures").glob("*.[sp][vn]g")), ids=lambda path: path.name)
+def test_a_figure_is_what_its_script_draws(figure, tmp_path):
+    runpy.run_path(str(figure.with_suffix(".py")))["draw"](tmp_path / figure.name)
+    assert (tmp_path / figure.name).read_bytes() == figure.read_bytes()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import difflib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,16 +18,22 @@ from rich.console import Console
 import paramixer
 from paramixer.bench import block, cost, figures, limits, memory, record, scaling, step, tables
 from paramixer.bench.case import Case
-from paramixer.bench.machine import serving_engine
 from paramixer.bench.progress import shown
 from paramixer.bench.run import run
 from paramixer.bench.settings import threads
+from paramixer.config import ParamixerConfig
+from paramixer.machine import serving_engine
 from paramixer.pretrained import replace_file
+from paramixer.tasks import command as data
+from paramixer.training import command as training
+from paramixer.training.building import DECIDED
+from paramixer.training.fit import TrainingError
+from paramixer.training.predict import PredictOptions, predict
 
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 # The caller's mistakes, and what a machine may lack; everything else is ours and deserves its traceback.
-_USER_ERRORS = (ValueError, OSError, jsonargparse.ArgumentError)
+_USER_ERRORS = (ValueError, OSError, jsonargparse.ArgumentError, TrainingError)
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,9 @@ class Command:
 
     options: type
     call: Callable[[Any, Console], object]
+    extend: Callable[[jsonargparse.ArgumentParser], None] | None = None
+    """Adds what a dataclass cannot say; the fields of these names are not added by themselves."""
+    extended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +112,18 @@ def show(options: ShowOptions, console: Console) -> None:
     console.print(f"updated {options.into} from {options.record}", highlight=False, soft_wrap=True)
 
 
+def _extend_train(parser: jsonargparse.ArgumentParser) -> None:
+    """A task that may be left out, a config file, and every field of the model's config that the data leaves open."""
+    # Suppressed, or its absence would overrule the task of a config file.
+    absent = argparse.SUPPRESS
+    parser.add_argument("task", nargs="?", type=str, default=absent, help="A task's name, or a file of your own.")
+    parser.add_argument("--config", action="config", help="A YAML file with any of these settings.")
+    parser.add_class_arguments(ParamixerConfig, "model", skip=set(DECIDED))
+    # Nothing said is the preset's, whatever the dataclass has.
+    fields = [action.dest for action in parser._actions if action.dest.startswith("model.")]
+    parser.set_defaults(dict.fromkeys(fields))
+
+
 Commands = dict[str, Command | dict[str, Command]]
 COMMANDS: Commands = {
     "bench": {
@@ -111,33 +135,65 @@ COMMANDS: Commands = {
         "show": Command(ShowOptions, show),
     },
     "cost": Command(CostOptions, print_cost),
+    "train": Command(training.TrainOptions, training.train, _extend_train, ("task", "model")),
+    "evaluate": Command(training.EvaluateOptions, training.evaluate),
+    "predict": Command(PredictOptions, predict),
+    "data": {
+        "list": Command(data.ListOptions, data.show_list),
+        "prepare": Command(data.PrepareOptions, data.prepare),
+    },
 }
-_GROUPS = {"bench": "Speed, memory and scaling of the engines, written down as records."}
+_GROUPS = {
+    "bench": "Speed, memory and scaling of the engines, written down as records.",
+    "data": "The tasks and your own files, read and prepared once.",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns 0, or 2 for a mistake of the caller, which is told in one line, or 130 after Ctrl-C."""
-    parser = jsonargparse.ArgumentParser(
-        prog="paramixer",
-        exit_on_error=False,
-        description="Very long sequences made ordinary.",
-        version=paramixer.__version__,
-    )
-    _add(parser, COMMANDS)
     try:
-        parsed = parser.parse_args(arguments)
+        parsed = parser().parse_args(arguments)
         command, flags = _chosen(COMMANDS, parsed)
         command.call(command.options(**flags), Console())
     except SystemExit as leaving:
         # After --help.
         return leaving.code if isinstance(leaving.code, int) else 0
-    except KeyboardInterrupt:
-        print("paramixer: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as wish:
+        print(f"paramixer: {str(wish) or 'interrupted'}", file=sys.stderr)
         return 130
     except _USER_ERRORS as error:
-        print(f"paramixer: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"paramixer: {' '.join(str(error).split())}{_nearest(str(error), arguments)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _nearest(error: str, arguments: list[str] | None) -> str:
+    """The flag that a mistyped one may have meant."""
+    found = re.search(r"unrecognized arguments: (--[\w.]+)", error)
+    if found is None:
+        return ""
+    words = [word for word in (sys.argv[1:] if arguments is None else arguments) if not word.startswith("-")]
+    command: Any = COMMANDS
+    whole = parser()
+    for word in words:
+        if isinstance(command, dict) and word in command:
+            command = command[word]
+            whole = whole._subcommands_action.choices[word]  # type: ignore[union-attr]
+    known = [flag for action in whole._actions for flag in action.option_strings if flag.startswith("--")]
+    close = difflib.get_close_matches(found[1], known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def parser() -> jsonargparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = jsonargparse.ArgumentParser(
+        prog="paramixer",
+        exit_on_error=False,
+        description="Very long sequences made ordinary.",
+        version=paramixer.__version__,
+    )
+    _add(whole, COMMANDS)
+    return whole
 
 
 def _add(parser: jsonargparse.ArgumentParser, commands: Commands) -> None:
@@ -150,7 +206,9 @@ def _add(parser: jsonargparse.ArgumentParser, commands: Commands) -> None:
         if isinstance(command, dict):
             _add(below, dict(command))
         else:
-            below.add_class_arguments(command.options, as_positional=True, as_group=False)
+            if command.extend is not None:
+                command.extend(below)
+            below.add_class_arguments(command.options, as_positional=True, as_group=False, skip=set(command.extended))
             _make_switches(below)
 
 
@@ -165,4 +223,8 @@ def _chosen(commands: Commands, parsed: jsonargparse.Namespace) -> tuple[Command
     command, rest = commands[parsed.command], parsed[parsed.command]
     if isinstance(command, dict):
         return _chosen(dict(command), rest)
-    return command, vars(rest)
+    flags = vars(rest)
+    flags.pop("config", None)
+    if "model" in flags:
+        flags["model"] = {name: value for name, value in vars(flags["model"]).items() if value is not None}
+    return command, flags

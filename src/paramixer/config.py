@@ -125,6 +125,8 @@ def _fits(value: object, hint: Any) -> bool:
         return value in arguments
     if origin is tuple:
         return isinstance(value, tuple) and all(_fits(part, arguments[0]) for part in value)
+    if origin is not None:
+        return isinstance(value, origin)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
@@ -139,4 +141,4 @@ def _describe(hint: Any) -> str:
     if origin is tuple:
         return "a table of whole numbers"
     names = {int: "a whole number", float: "a number", bool: "true or false", types.NoneType: "None", str: "a text"}
-    return names[hint]
+    return names.get(hint, getattr(hint, "__name__", str(hint)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Generator, Tensor, nn
+from torch.nn.utils import skip_init
 
 from paramixer.ops.lookup import Embedding
 
@@ -18,14 +20,15 @@ def linear_(fan_in: int, *tensors: Tensor, generator: Generator | None) -> None:
 
 def linear(inputs: int, outputs: int, generator: Generator | None) -> nn.Linear:
     """A linear layer drawn from the generator."""
-    layer = nn.Linear(inputs, outputs)
+    # Without torch's own draw, which would come from the global generator.
+    layer: nn.Linear = skip_init(nn.Linear, inputs, outputs, device=_device())  # type: ignore[no-untyped-call]
     linear_(inputs, layer.weight, layer.bias, generator=generator)
     return layer
 
 
 def embedding(rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None) -> Embedding:
     """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen."""
-    table = Embedding(rows, channels, padding_idx=pad)
+    table: Embedding = skip_init(Embedding, rows, channels, pad, device=_device())  # type: ignore[no-untyped-call]
     if bound is None:
         nn.init.normal_(table.weight, generator=generator)
     else:
@@ -33,3 +36,7 @@ def embedding(rows: int, channels: int, bound: float | None, pad: int | None, ge
     if pad is not None:
         table.weight.data[pad] = 0
     return table
+
+
+def _device() -> torch.device:
+    return torch.get_default_device()

@@ -31,7 +31,7 @@ def save_model(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
     except (FileExistsError, NotADirectoryError):
         raise NotADirectoryError(f"{folder} is, or lies below, a file; give a folder to save into") from None
     state = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-    replace_file(folder / WEIGHTS, save(state, {"format": "pt", "config": _digest(config)}))
+    replace_file(folder / WEIGHTS, _in_order(save(state, {"format": "pt", "config": _digest(config)})))
     document = {"model_type": "paramixer", "format": FORMAT, "config": dataclasses.asdict(config)}
     replace_file(folder / CONFIG, (json.dumps(document, indent=2) + "\n").encode())
 
@@ -125,19 +125,39 @@ def replace_file(path: Path, content: bytes) -> None:
     """Put content at path so that at any moment there is the old file or the new one, whole."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_synced(temporary, content)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """A new file that is on the disk when this returns."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """The folder's list of names is on the disk when this returns."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(directory)
+        os.fsync(descriptor)
     finally:
-        os.close(directory)
+        os.close(descriptor)
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same safetensors file with its metadata sorted: safetensors writes it in an order that differs every time."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size)
+    assert len(text) == size
+    return content[:8] + text + content[8 + size :]
 
 
 def _digest(config: ParamixerConfig) -> str:

@@ -6,8 +6,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from paramixer.bench import cost, memory
 from paramixer.bench.case import Case
 from paramixer.bench.limits import DEFAULT, Limits
-from paramixer.bench.machine import serving_engine
 from paramixer.bench.ways import WAYS
+from paramixer.machine import serving_engine
 
 CASES = [
     Case(batch=3, length=33, channels=5, inputs=6, hidden=7),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench import samples
-from paramixer.bench import machine, record
+from paramixer import machine
+from paramixer.bench import record
 from paramixer.bench.block import BlockOptions
 
 

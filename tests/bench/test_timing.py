@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from paramixer.bench import limits, machine
+from paramixer import machine
+from paramixer.bench import limits
 from paramixer.bench.case import Case
 from paramixer.bench.progress import silent
 from paramixer.bench.settings import Settings, threads

@@ -10,11 +10,11 @@ from typing import Any
 from paramixer.bench import cost, limits, verify
 from paramixer.bench.case import Case, Tensors
 from paramixer.bench.limits import Limits
-from paramixer.bench.machine import serving_engine
 from paramixer.bench.progress import Say, within
 from paramixer.bench.settings import Settings
 from paramixer.bench.timing import inference, interleaved, training
 from paramixer.bench.ways import ENGINE, WAYS, Run, Way
+from paramixer.machine import serving_engine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from paramixer.bench.machine import last_cache_bytes
 from paramixer.bench.progress import Say
+from paramixer.machine import last_cache_bytes
 
 _TRIES = 10
 

@@ -20,10 +20,10 @@ import torch.nn.functional as F
 
 from paramixer.bench import cost
 from paramixer.bench.case import Case
-from paramixer.bench.machine import serving_engine
 from paramixer.bench.progress import Say
 from paramixer.bench.settings import Settings
 from paramixer.config import ParamixerConfig
+from paramixer.machine import serving_engine
 from paramixer.network import Paramixer
 from paramixer.ops import paramix
 

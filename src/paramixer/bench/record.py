@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from paramixer.bench import machine
+from paramixer import machine
 from paramixer.pretrained import replace_file
 
 FORMAT = 1

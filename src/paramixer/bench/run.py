@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 
 from paramixer.bench import plot, record, tables
-from paramixer.bench.machine import serving_engine
 from paramixer.bench.progress import Say, shown
 from paramixer.bench.settings import Settings, threads
+from paramixer.machine import serving_engine
 
 
 def run(what: str, measure: Callable[[Any, Say], dict[str, Any]], options: Settings, console: Console) -> Path:

@@ -9,11 +9,11 @@ from typing import Any
 
 from paramixer.bench import cost, limits, verify
 from paramixer.bench.case import Case
-from paramixer.bench.machine import serving_engine
 from paramixer.bench.progress import Say, within
 from paramixer.bench.settings import Settings
 from paramixer.bench.timing import Timing, inference, interleaved, training
 from paramixer.bench.ways import engine
+from paramixer.machine import serving_engine
 
 
 @dataclass(frozen=True)

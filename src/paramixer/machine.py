@@ -51,7 +51,7 @@ def commit() -> str | None:
 
     try:
         # An installed copy may lie within somebody else's repository.
-        git("ls-files", "--error-unmatch", "../__init__.py")
+        git("ls-files", "--error-unmatch", "__init__.py")
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     except (OSError, subprocess.CalledProcessError):
         return None

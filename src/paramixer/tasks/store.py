@@ -1,0 +1,195 @@
+"""Sequences on disk, as an Arrow file from which one sequence is read at a time."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+# A record batch is written when its sequences take so many bytes.
+_BATCH_BYTES = 8 << 20
+
+
+class Row(NamedTuple):
+    """One sequence on its way into the store."""
+
+    sequence: NDArray[Any]
+    """Token ids ``[length]`` or numbers ``[length, features]``, already cut to what is kept."""
+    target: float
+    """The class's number, or the value."""
+    full: int
+    """How long the sequence was before it was cut."""
+    id: str = ""
+    """What the source calls it."""
+
+
+class Item(NamedTuple):
+    """One sequence as a model takes it."""
+
+    inputs: Tensor
+    """int64 ``[length]`` or float32 ``[length, features]``."""
+    target: Tensor
+    """int64 class or float32 value, a scalar."""
+
+
+class Writer:
+    """Writes sequences of one dtype to a file; use as a context manager."""
+
+    def __init__(self, path: Path, dtype: str) -> None:
+        self._file = path.open("wb")
+        self._dtype = np.dtype(dtype)
+        item = pa.from_numpy_dtype(self._dtype)
+        self._schema = pa.schema(
+            {"sequence": pa.large_list(item), "target": pa.float64(), "full": pa.int64(), "id": pa.string()}
+        )
+        self._writer = pa.ipc.new_file(self._file, self._schema)
+        self._rows: list[Row] = []
+        self._bytes = 0
+
+    def add(self, row: Row) -> None:
+        """One more sequence."""
+        flat = np.ascontiguousarray(row.sequence, self._dtype).reshape(-1)
+        self._rows.append(row._replace(sequence=flat))
+        self._bytes += flat.nbytes
+        if self._bytes >= _BATCH_BYTES:
+            self._flush()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._flush()
+                self._writer.close()
+        finally:
+            self._file.close()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        sequences, targets, fulls, ids = zip(*self._rows, strict=True)
+        ends = np.cumsum([0, *(len(sequence) for sequence in sequences)])
+        columns = [
+            pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(np.concatenate(sequences))),
+            pa.array(targets, pa.float64()),
+            pa.array(fulls, pa.int64()),
+            pa.array(ids, pa.string()),
+        ]
+        self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+        self._rows, self._bytes = [], 0
+
+
+class StoredSequences(Dataset[Item]):
+    """The sequences of one split, read when they are asked for.
+
+    Args:
+        path: what a :class:`Writer` wrote.
+        features: numbers a position, or None for token ids.
+        classes: whether targets are classes rather than values.
+    """
+
+    def __init__(self, path: Path, features: int | None, classes: bool) -> None:
+        self.path, self.features, self.classes = path, features, classes
+        self._open()
+
+    def _open(self) -> None:
+        # Sequences are read from the file, not from a map of it: to touch one byte of a mapped file can make megabytes
+        # around it count as this process's memory. The map serves what little else there is, and is given back at once.
+        self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._descriptor)
+        self._map = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
+        whole = pa.py_buffer(self._map)
+        reader = pa.ipc.open_file(pa.BufferReader(whole))
+        self._dtype = np.dtype(reader.schema.field("sequence").type.value_type.to_pandas_dtype())
+        self._ids: list[Any] = []
+        begins, widths, targets, fulls = [], [], [], []
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            column = batch.column("sequence")
+            ends = column.offsets.to_numpy()
+            begins.append(column.values.buffers()[1].address - whole.address + ends[:-1] * self._dtype.itemsize)
+            widths.append(np.diff(ends))
+            targets.append(np.array(batch.column("target")))
+            fulls.append(np.array(batch.column("full")))
+            self._ids.append(batch.column("id"))
+            self._release()
+        self._firsts = np.cumsum([0, *map(len, widths)])
+        self._begins = _joined(begins, np.int64)
+        self.lengths: NDArray[np.int64] = _joined(widths, np.int64) // (self.features or 1)
+        """Positions of every sequence."""
+        self.targets: NDArray[Any] = _joined(targets, np.int64 if self.classes else np.float64)
+        """Every sequence's class or value."""
+        self.full_lengths: NDArray[np.int64] = _joined(fulls, np.int64)
+        """Positions of every sequence before it was cut."""
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def __getitem__(self, index: int) -> Item:
+        """One sequence and its target."""
+        index = self._index(index)
+        values = self.part(index, 0, int(self.lengths[index]))
+        inputs = torch.from_numpy(values.astype(np.int64 if self.features is None else np.float32))
+        target = self.targets[index]
+        return Item(inputs, torch.tensor(int(target)) if self.classes else torch.tensor(float(target)))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Item]:
+        """Several sequences."""
+        return [self[index] for index in indices]
+
+    def id(self, index: int) -> str:
+        """What the source calls the sequence."""
+        index = self._index(index)
+        number = int(np.searchsorted(self._firsts, index, "right")) - 1
+        found = str(self._ids[number][index - int(self._firsts[number])])
+        self._release()
+        return found
+
+    def part(self, index: int, begin: int, end: int) -> NDArray[Any]:
+        """Positions ``begin`` to ``end`` of one sequence, as they are stored; the rest of it is not read."""
+        index = self._index(index)
+        begin, end, _ = slice(begin, end).indices(int(self.lengths[index]))
+        size = self._dtype.itemsize * (self.features or 1)
+        place = int(self._begins[index]) + begin * size
+        values = np.frombuffer(self._bytes(place, max(0, end - begin) * size), self._dtype)
+        return values if self.features is None else values.reshape(-1, self.features)
+
+    def _index(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"item {index} of {len(self)}")
+        return index % len(self)
+
+    def _bytes(self, place: int, count: int) -> bytes:
+        # A map is all there is to read from at a place on Windows, which does not count it so.
+        return os.pread(self._descriptor, count, place) if hasattr(os, "pread") else self._map[place : place + count]
+
+    def _release(self) -> None:
+        """Give back the pages of the map."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A worker process maps the file anew."""
+        return {"path": self.path, "features": self.features, "classes": self.classes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+
+def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)

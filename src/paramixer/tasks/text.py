@@ -1,0 +1,57 @@
+"""Text: is a review of the IMDB favourable? Character by character."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paramixer.tasks import cache, task
+from paramixer.tasks.progress import Counter, silent
+from paramixer.tasks.registry import Definition
+from paramixer.tasks.samples import Shares, write_samples
+from paramixer.tasks.task import Facts, Preparation, Task
+from paramixer.tasks.texts import read_texts
+
+
+def load(
+    *,
+    source: Path,
+    length: int = 4096,
+    seed: int = 0,
+    text: str = "text",
+    label: str = "label",
+    encoding: str = "utf-8",
+    validation: float = 0.1,
+    count: Counter = silent,
+) -> Task:
+    """Reviews cut to N - 1 characters behind a CLS token; the validation split is cut from the training texts."""
+    settings = {"length": length, "seed": seed, "text": text, "label": label, "encoding": encoding}
+    settings |= {"validation": validation}
+
+    def build(preparation: Preparation) -> Facts:
+        return write_samples(
+            preparation,
+            lambda: read_texts(source, text, label, encoding),
+            source=str(source),
+            name="text",
+            preset="text",
+            length=length,
+            seed=seed,
+            settings=settings,
+            shares=Shares(validation=validation),
+            target="class",
+            cls=True,
+        )
+
+    return task.prepared("text", {"source": cache.identity(source), **settings}, build, count)
+
+
+TASKS = (
+    Definition(
+        name="text",
+        title="tell good from bad reviews, character by character",
+        length="4096",
+        classes="2",
+        origin="the IMDB review set: aclImdb_v1.tar.gz, its folder, or a table with text and label",
+        load=load,
+    ),
+)

@@ -1,0 +1,65 @@
+"""Texts with a class each: from folders named for the classes, packed or not, or from the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from paramixer.tasks import archives, tables
+from paramixer.tasks.errors import DataError
+from paramixer.tasks.samples import Sample
+
+# What sources call the three splits.
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+# IMDB's folder of reviews without a rating.
+_WITHOUT_CLASS = "unsup"
+
+
+def read_texts(source: Path, text: str, label: str, encoding: str = "utf-8") -> Iterator[Sample]:
+    """All texts of a source.
+
+    Args:
+        source: a table with these columns, and perhaps the columns split and id; or a folder, .zip, .tar or .tar.gz
+            with texts as ``[SPLIT/]CLASS/NAME.txt``.
+        text: the column of the texts.
+        label: the column of the labels.
+        encoding: of text files.
+    """
+    if tables.is_table(source):
+        return _from_table(source, text, label)
+    return _from_folders(source, encoding)
+
+
+def _from_table(source: Path, text: str, label: str) -> Iterator[Sample]:
+    there = tables.columns(source)
+    extra = [name for name in ("split", "id") if name in there]
+    for place, (found, target, *rest) in tables.read(source, [text, label, *extra]):
+        if not isinstance(found, str):
+            raise DataError(f"column {text!r} holds {type(found).__name__}, not text", place)
+        known = dict(zip(extra, rest, strict=True))
+        split = None
+        if "split" in known:
+            split = SPLIT_NAMES.get(str(known["split"]).lower())
+            if split is None:
+                raise DataError(f"split {known['split']!r}; expected train, validation or test", place)
+        yield Sample(found, str(target), place, split, str(known.get("id", "")))
+
+
+def _from_folders(source: Path, encoding: str) -> Iterator[Sample]:
+    for name, read in archives.members(source):
+        parts = PurePosixPath(name).parts
+        if not name.endswith(".txt") or len(parts) < 2 or parts[-2] == _WITHOUT_CLASS:
+            continue
+        split = SPLIT_NAMES.get(parts[-3].lower()) if len(parts) > 2 else None
+        if parts[-2].lower() in SPLIT_NAMES:
+            # Lists beside the classes' folders, such as IMDB's of addresses.
+            continue
+        try:
+            text = read().decode(encoding)
+        except UnicodeDecodeError as error:
+            raise DataError(f"byte {error.start} is not {encoding}; name the encoding it has", source, name) from error
+        yield Sample(text, parts[-2], f"{source}, {name}", split, PurePosixPath(name).stem)

@@ -1,0 +1,176 @@
+"""``paramixer train`` and ``paramixer evaluate``: choose, print what was chosen, run."""
+
+# No postponed annotations here: the command line reads the fields' types.
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from accelerate import Accelerator, PartialState
+from rich.console import Console
+
+from paramixer import machine
+from paramixer.network import Paramixer
+from paramixer.tasks import registry
+from paramixer.tasks.command import TaskOptions, print_summary
+from paramixer.tasks.progress import counted
+from paramixer.tasks.task import Task
+from paramixer.training.answers import answers
+from paramixer.training.batches import Collate
+from paramixer.training.building import config_for
+from paramixer.training.fit import Interrupted, Outcome, fit
+from paramixer.training.metrics import measured
+from paramixer.training.options import TrainingOptions
+from paramixer.training.run_folder import RunFolder
+from paramixer.training.show import Shown, Silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(TrainingOptions, TaskOptions):
+    """Train a model on a task or on a file of your own."""
+
+    task: str | None = None
+    """A task's name, or a file of your own."""
+    out: Path | None = None
+    """The run folder; None for a new one below runs/."""
+    resume: Path | None = None
+    """Go on with the run in this folder; of all other flags only epochs, steps and minutes are heard then."""
+    model: dict[str, Any] = field(default_factory=dict)
+    """Fields of the model's config; the preset's where nothing is said."""
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Measure a run's model once more."""
+
+    run: Path
+    """The run folder."""
+    split: Literal["validation", "test"] = "test"
+    """On which split."""
+    batch: int = 32
+    """Sequences at a time."""
+
+
+def train(options: TrainOptions, console: Console) -> Outcome:
+    """``paramixer train``."""
+    if not PartialState().is_main_process:
+        console = Console(quiet=True)
+    resume = options.resume is not None
+    if options.resume is not None:
+        folder = RunFolder(options.resume)
+        known = folder.read_config()
+        said = {name: value for name in ("epochs", "steps", "minutes") if (value := getattr(options, name)) is not None}
+        options = read_options(known | said)
+        if folder.record.is_file() and folder.read_record()["finished"] and not said:
+            raise ValueError(f"{folder.path} is finished; give more --steps, --epochs or --minutes to go on")
+    else:
+        folder = RunFolder(options.out or _new_folder(options.task))
+        if folder.config.exists():
+            raise ValueError(f"there is a run in {folder.path} already; --resume it, or choose another --out")
+    if options.task is None:
+        raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
+    task = _task(options, console)
+    print_summary(task, console)
+    model = Paramixer(config_for(task, options.model), generator=torch.Generator().manual_seed(options.seed))
+    _print_chosen(model, folder, console)
+    training = TrainingOptions(
+        **{name.name: getattr(options, name.name) for name in dataclasses.fields(TrainingOptions)}
+    )
+    display = Silent() if console.quiet else Shown(console)
+    try:
+        return fit(
+            model,
+            task,
+            training,
+            folder=folder.path,
+            seed=options.seed,
+            resume=resume,
+            display=display,
+            started_with=document(options),
+        )
+    except Interrupted as wish:
+        raise Interrupted(f"stopped by {wish}; go on with: paramixer train --resume {folder.path}") from None
+
+
+def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
+    """``paramixer evaluate``."""
+    folder = RunFolder(options.run)
+    started = read_options(folder.read_config())
+    task = _task(started, console)
+    known = folder.read_record()["fingerprint"]
+    if known != task.fingerprint:
+        raise ValueError(f"the data has changed since {folder.path} was trained; restore it to evaluate")
+    model = Paramixer.from_pretrained(folder.model)
+    accelerator = Accelerator()
+    pad = task.vocabulary.pad if task.vocabulary else None
+    collate = Collate(pad or 0, model.config.padding == "length")
+    display = Shown(console)
+    with display:
+        tick = display.evaluating(options.split, len(task.splits[options.split]))
+        answer, targets = answers(
+            accelerator.prepare_model(model, evaluation_mode=True),
+            task.splits[options.split],
+            options.batch,
+            collate,
+            accelerator,
+            tick=tick,
+        )
+    found = measured(answer, targets, task.metric)
+    if accelerator.is_main_process:
+        numbers = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+        console.print(f"{options.split}, {len(targets)} sequences: {numbers}", highlight=False)
+    return found
+
+
+def document(options: TrainOptions) -> dict[str, Any]:
+    """What was said, as config.yaml holds it and the command line reads it back."""
+    plain = {}
+    for known in dataclasses.fields(options):
+        value = getattr(options, known.name)
+        default = known.default_factory() if callable(known.default_factory) else known.default
+        if known.name not in ("out", "resume") and value != default:
+            plain[known.name] = str(value) if isinstance(value, Path) else value
+    return plain
+
+
+def read_options(document: dict[str, Any]) -> TrainOptions:
+    """What :func:`document` wrote."""
+    known = {name.name for name in dataclasses.fields(TrainOptions)}
+    strange = document.keys() - known
+    if strange:
+        raise ValueError(f"unknown settings in config.yaml: {', '.join(sorted(strange))}")
+    paths = {name: Path(document[name]) for name in ("source", "labels") if document.get(name)}
+    return TrainOptions(**document | paths)
+
+
+def _task(options: TrainOptions, console: Console) -> Task:
+    assert options.task is not None
+    with counted(console) as count:
+        return registry.load(options.task, count=count, **options.given())
+
+
+def _print_chosen(model: Paramixer, folder: RunFolder, console: Console) -> None:
+    config = model.config
+    count = sum(parameter.numel() for parameter in model.parameters())
+    accelerator = Accelerator()
+    console.print(
+        f"model: {config.blocks} block{'s' if config.blocks > 1 else ''} of {config.protocol.upper()}, "
+        f"channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}, {count} parameters",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(
+        f"engine {machine.serving_engine()} on {accelerator.device}, {torch.get_num_threads()} threads, "
+        f"{accelerator.num_processes} process{'es' if accelerator.num_processes > 1 else ''}; run folder {folder.path}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _new_folder(task: str | None) -> Path:
+    name = Path(task or "run").stem
+    number = 1
+    while (folder := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return folder

@@ -1,0 +1,404 @@
+"""The training loop: learn on train, choose on validation, look at test once."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from paramixer import machine
+from paramixer.network import Paramixer
+from paramixer.presets import recipe
+from paramixer.tasks.task import Sequences, Task
+from paramixer.training import state
+from paramixer.training.answers import answers, autocast
+from paramixer.training.batches import Batch, Collate, epoch_order, loaded, mine
+from paramixer.training.inputs import write_inputs
+from paramixer.training.metrics import METRICS, loss_of, measured
+from paramixer.training.options import TrainingOptions, goal
+from paramixer.training.run_folder import RunFolder
+from paramixer.training.show import Display, Silent
+from paramixer.training.signals import asked_to_stop
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; says at which step and what is kept."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop; everything is saved."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a run."""
+
+    metric: str
+    """How it is judged."""
+    validation: float
+    """The best metric on validation, by which the model was chosen."""
+    test: dict[str, float]
+    """Metric and loss of that model on test."""
+    steps: int
+    """Optimiser steps taken."""
+    best_step: int
+    """The step of the model."""
+    stopped: str
+    """Why training ended."""
+
+
+def fit(
+    model: Paramixer,
+    task: Task,
+    options: TrainingOptions | None = None,
+    *,
+    folder: str | Path,
+    seed: int = 0,
+    resume: bool = False,
+    display: Display | None = None,
+    started_with: dict[str, Any] | None = None,
+) -> Outcome:
+    """Train a model on a task; the best model ends up in ``folder/model`` and in ``model``.
+
+    Args:
+        model: is trained in place.
+        task: from :func:`paramixer.tasks.load`.
+        options: by default the paper's recipe for the task's preset.
+        folder: the run folder; see ``paramixer.training.run_folder``.
+        seed: of dropout and of the order of the training data.
+        resume: go on from the newest checkpoint in the folder instead of starting anew.
+        display: shows progress; nothing by default.
+        started_with: written to config.yaml.
+    """
+    run = _Run(model, task, options or TrainingOptions(), RunFolder(Path(folder)), seed, display or Silent())
+    # The caller's random numbers are left alone.
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return run.whole(resume, started_with or {})
+
+
+def learning_rate(options: TrainingOptions, step: int, last: int | None) -> float:
+    """The step size of a step, counted from 0; a function of the step alone, so that nothing of it must be saved."""
+    assert options.learning_rate is not None
+    rate = options.learning_rate
+    if step < options.warmup:
+        return rate * (step + 1) / options.warmup
+    if options.schedule == "cosine" and last is not None:
+        done = (step - options.warmup) / max(1, last - options.warmup)
+        return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    return rate
+
+
+class _Run:
+    def __init__(
+        self, model: Paramixer, task: Task, options: TrainingOptions, folder: RunFolder, seed: int, display: Display
+    ) -> None:
+        self.options = options.resolved(recipe(task.preset))
+        self.task, self.folder, self.seed, self.display = task, folder, seed, display
+        self.accelerator = Accelerator()
+        self.plain = model
+        self.model: nn.Module = self.accelerator.prepare_model(model)
+        if options.compile:
+            self.model.compile()
+        kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+        extra = {"weight_decay": options.weight_decay} if options.optimiser == "adamw" else {}
+        self.optimiser = kinds[options.optimiser](model.parameters(), lr=self.options.learning_rate, **extra)
+        self.metric = METRICS[task.metric]
+        lengths = task.train.lengths
+        self.bucket = bool(len(np.unique(lengths[:10_000])) > 1) if options.bucket is None else options.bucket
+        pad = task.vocabulary.pad if task.vocabulary else None
+        self.collate = Collate(pad or 0, model.config.padding == "length")
+        if not self.collate.with_lengths and pad is None and any(map(_shorter_than(task.length), task.splits.values())):
+            raise ValueError("sequences are shorter than N and there is no pad symbol; use padding='length'")
+        self.progress = state.Progress()
+        self.last_step = self._last_step()
+        self._since = time.monotonic()
+        self._saved_at = self._since
+
+    @property
+    def _per_step(self) -> int:
+        assert self.options.batch is not None
+        return int(self.options.batch * self.options.accumulate * self.accelerator.num_processes)
+
+    @property
+    def _steps_an_epoch(self) -> int:
+        return math.ceil(len(self.task.train) / self._per_step)
+
+    def _last_step(self) -> int | None:
+        limits = [self.options.steps]
+        if self.options.epochs is not None:
+            limits.append(self.options.epochs * self._steps_an_epoch)
+        known = [limit for limit in limits if limit is not None]
+        return min(known) if known else None
+
+    def whole(self, resume: bool, started_with: dict[str, Any]) -> Outcome:
+        """From the beginning, or from a checkpoint, to the outcome."""
+        if resume:
+            self._resume()
+        elif self.accelerator.is_main_process:
+            self.folder.write_config(started_with)
+            self.folder.keep_lines(0)
+            self.folder.write_record(self._record(None))
+        was = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(self.options.deterministic or was)
+        try:
+            with self.display, asked_to_stop() as stop:
+                why = self._train(stop)
+                return self._finish(why)
+        finally:
+            torch.use_deterministic_algorithms(was)
+
+    def _resume(self) -> None:
+        known = self.folder.read_record()["fingerprint"]
+        if known != self.task.fingerprint:
+            raise ValueError(
+                f"the data has changed since {self.folder.path} was started (fingerprint {self.task.fingerprint[:16]}, "
+                f"then {known[:16]}); restore it, or start a new run"
+            )
+        checkpoint = state.latest(self.folder.state)
+        if checkpoint is not None:
+            self.progress = state.read(checkpoint, self.plain, self.optimiser)
+        if self.accelerator.is_main_process:
+            state.tidy(self.folder.state)
+            self.folder.keep_lines(self.progress.lines)
+        self.accelerator.wait_for_everyone()
+
+    def _train(self, stop: dict[str, str]) -> str:
+        self._since = self._saved_at = time.monotonic()
+        self.model.train()
+        self.display.begin(self.last_step, self.options.epochs, self.task.metric)
+        while True:
+            why = self._why_stop(stop)
+            if why is not None:
+                return why
+            for batch, micros in self._steps():
+                self._step(batch, micros)
+                self.progress.position += 1
+                if self.progress.position == self._steps_an_epoch:
+                    self.progress.epoch += 1
+                    self.progress.position = 0
+                self._after_step()
+                why = self._why_stop(stop)
+                if why is not None:
+                    return why
+
+    def _steps(self) -> Iterator[tuple[NDArray[np.int64], list[tuple[Batch, float]]]]:
+        """The steps that are left of this epoch: the whole batch's indices, and this process's parts with weights."""
+        lengths = np.asarray(self.task.train.lengths)
+        batches = epoch_order(lengths, self._per_step, self.seed, self.progress.epoch, self.bucket)
+        left = batches[self.progress.position :]
+        parts = [self._parts(batch) for batch in left]
+        flat = [indices for part in parts for indices, _ in part]
+        stream = loaded(self.task.train, flat, self.collate, self.options.workers)
+        for batch, part in zip(left, parts, strict=True):
+            yield batch, [(next(stream), weight) for _, weight in part]
+
+    def _parts(self, batch: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], float]]:
+        processes = self.accelerator.num_processes
+        share = mine(batch, self.accelerator.process_index, processes)
+        if not len(share):
+            # Every process must take part in a step; this one with nothing that counts.
+            return [(batch[:1], 0.0)]
+        cut = [part for part in np.array_split(share, self.options.accumulate) if len(part)]
+        # Processes' gradients are averaged; so weighted, the average is that of the whole batch.
+        return [(part, len(part) * processes / len(batch)) for part in cut]
+
+    def _step(self, batch: NDArray[np.int64], micros: list[tuple[Batch, float]]) -> None:
+        rate = learning_rate(self.options, self.progress.step, self.last_step)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        total = torch.zeros((), device=self.accelerator.device)
+        for number, (micro, weight) in enumerate(micros):
+            last = number == len(micros) - 1
+            with self.accelerator.no_sync(self.model) if not last else nullcontext():
+                with autocast(self.accelerator, self.options.precision):
+                    answer = self._answer(micro)
+                loss = loss_of(answer, micro.targets.to(answer.device)) * weight
+                self.accelerator.backward(loss)
+            total += loss.detach()
+        mean = float(self.accelerator.reduce(total, "mean")) if self.accelerator.num_processes > 1 else float(total)
+        if not math.isfinite(mean):
+            kept = state.latest(self.folder.state)
+            where = f"the last good state is {kept}" if kept else "nothing had been saved yet"
+            raise TrainingError(
+                f"the loss is {mean} at step {self.progress.step + 1}; {where}; "
+                "try a smaller --learning_rate, a --clip, or --model.init identity"
+            )
+        if self.options.clip:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.progress.step += 1
+        self.progress.loss_sum += mean
+        self.progress.loss_count += 1
+        self.progress.tokens += int(np.asarray(self.task.train.lengths)[batch].sum())
+
+    def _answer(self, batch: Batch) -> Tensor:
+        inputs = batch.inputs.to(self.accelerator.device)
+        found: Tensor = (
+            self.model(inputs)
+            if batch.lengths is None
+            else self.model(inputs, batch.lengths.to(self.accelerator.device))
+        )
+        return found
+
+    def _after_step(self) -> None:
+        progress = self.progress
+        if progress.step % self.options.log_every == 0:
+            self._log_training()
+        self.display.step(progress)
+        every = self.options.evaluate_every
+        at_epoch = progress.position == 0
+        if progress.step % every == 0 if every is not None else at_epoch:
+            self._evaluate()
+        elif time.monotonic() - self._saved_at > 60 * self.options.save_every:
+            self._save()
+
+    def _log_training(self) -> None:
+        progress = self.progress
+        if not progress.loss_count:
+            return
+        line = {
+            "kind": "train",
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "loss": progress.loss_sum / progress.loss_count,
+            "learning_rate": learning_rate(self.options, progress.step - 1, self.last_step),
+            "seconds": self._seconds(),
+            "tokens": progress.tokens,
+        }
+        progress.loss_sum, progress.loss_count = 0.0, 0
+        self._add(line)
+
+    def _evaluate(self) -> None:
+        found = self._measure(self.task.validation, "validation")
+        progress, value = self.progress, found[self.task.metric]
+        better = self.metric.better(value, progress.best)
+        if better:
+            progress.best, progress.best_step, progress.worse = value, progress.step, 0
+        else:
+            progress.worse += 1
+        progress.evaluated = progress.step
+        self._add(
+            {
+                "kind": "validation",
+                "step": progress.step,
+                "epoch": progress.epoch,
+                **found,
+                "best": better,
+                "seconds": self._seconds(),
+            }
+        )
+        if better and self.accelerator.is_main_process:
+            self.plain.save_pretrained(self.folder.model)
+            write_inputs(self.folder.model, self.task)
+        self._save()
+        self.display.evaluated(progress, found)
+
+    def _measure(self, split: Sequences, name: str) -> dict[str, float]:
+        assert self.options.batch is not None
+        tick = self.display.evaluating(name, len(split))
+        answer, targets = answers(
+            self.model,
+            split,
+            self.options.batch,
+            self.collate,
+            self.accelerator,
+            self.options.workers,
+            self.options.precision,
+            tick,
+        )
+        return measured(answer, targets, self.task.metric)
+
+    def _add(self, line: dict[str, Any]) -> None:
+        if self.accelerator.is_main_process:
+            self.folder.add_line(line)
+        self.progress.lines += 1
+
+    def _save(self) -> None:
+        self.progress.seconds, self._since = self._seconds(), time.monotonic()
+        if self.accelerator.is_main_process:
+            state.write(self.folder.state, self.progress, self.plain, self.optimiser)
+        self.accelerator.wait_for_everyone()
+        self._saved_at = time.monotonic()
+
+    def _seconds(self) -> float:
+        return self.progress.seconds + time.monotonic() - self._since
+
+    def _why_stop(self, stop: dict[str, str]) -> str | None:
+        """Why training should end now; None to go on."""
+        if self._anyone(bool(stop)):
+            self._save()
+            raise Interrupted(stop.get("signal", "another process was stopped"))
+        progress, options = self.progress, self.options
+        if self.last_step is not None and progress.step >= self.last_step:
+            return "all steps are done"
+        if options.minutes is not None and self._anyone(self._seconds() > 60 * options.minutes):
+            return f"{options.minutes:g} minutes are over"
+        if options.until is not None and progress.best is not None:
+            name, wanted = goal(options.until)
+            if name == self.task.metric and self.metric.reached(progress.best, wanted):
+                return f"validation reached {name} = {progress.best:.4g}"
+        if options.patience is not None and progress.worse >= options.patience:
+            return f"{progress.worse} evaluations brought nothing better"
+        return None
+
+    def _anyone(self, flag: bool) -> bool:
+        """Whether it holds for any process: all must decide alike."""
+        if self.accelerator.num_processes == 1:
+            return flag
+        votes = torch.tensor(float(flag), device=self.accelerator.device)
+        return float(self.accelerator.reduce(votes, "sum")) > 0
+
+    def _finish(self, why: str) -> Outcome:
+        self._log_training()
+        if self.progress.evaluated != self.progress.step:
+            self._evaluate()
+        self.accelerator.wait_for_everyone()
+        if self.progress.best is None or self.progress.best_step is None:
+            raise TrainingError(f"no evaluation gave a {self.task.metric}; is validation of one class only?")
+        best = Paramixer.from_pretrained(self.folder.model)
+        self.plain.load_state_dict(best.state_dict())
+        test = self._measure(self.task.test, "test")
+        outcome = Outcome(self.task.metric, self.progress.best, test, self.progress.step, self.progress.best_step, why)
+        if self.accelerator.is_main_process:
+            self.folder.write_record(self._record(outcome))
+        self.display.finished(outcome)
+        return outcome
+
+    def _record(self, outcome: Outcome | None) -> dict[str, Any]:
+        return {
+            "finished": outcome is not None,
+            "task": self.task.name,
+            "fingerprint": self.task.fingerprint,
+            "preset": self.task.preset,
+            "settings": self.task.settings,
+            "model": asdict(self.plain.config),
+            "parameters": sum(parameter.numel() for parameter in self.plain.parameters()),
+            "training": asdict(self.options),
+            "seed": self.seed,
+            "processes": self.accelerator.num_processes,
+            "engine": machine.serving_engine(),
+            "commit": machine.commit(),
+            "machine": machine.machine(),
+            "seconds": self._seconds(),
+            "tokens": self.progress.tokens,
+            "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "epochs": [line for line in self.folder.lines() if line["kind"] == "validation"],
+            **(asdict(outcome) if outcome else {}),
+        }
+
+
+def _shorter_than(length: int) -> Any:
+    return lambda split: bool((np.asarray(split.lengths) < length).any())

@@ -1,0 +1,98 @@
+"""How to train: every field is a flag and a YAML key."""
+
+# No postponed annotations here: the command line reads the fields' types where they are inherited, in other modules.
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from paramixer.config import check_types
+from paramixer.presets import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How to train. What is None follows the paper's recipe for the task's preset."""
+
+    epochs: int | None = None
+    """Passes over the training data; None for the paper's, unless steps or minutes are given."""
+    steps: int | None = None
+    """Stop after so many optimiser steps."""
+    minutes: float | None = None
+    """Stop after so many minutes of training."""
+    until: str | None = None
+    """Stop when validation reaches this, such as accuracy=0.98 or error=0.005."""
+    patience: int | None = None
+    """Stop after so many evaluations without a better one."""
+    batch: int | None = None
+    """Sequences a step and process; None for the paper's."""
+    accumulate: int = 1
+    """Batches whose gradients are added up for one step."""
+    optimiser: Literal["adam", "adamw"] = "adam"
+    """Adam as in the paper, or AdamW."""
+    learning_rate: float | None = None
+    """Step size; None for the paper's."""
+    weight_decay: float = 0.0
+    """Of AdamW."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Whether the step size stays, or falls to zero along a cosine over the steps (or epochs) asked for."""
+    warmup: int = 0
+    """Steps over which the step size rises from zero."""
+    clip: float | None = None
+    """Largest norm of the gradient, 0 for no clipping; None for the paper's."""
+    evaluate_every: int | None = None
+    """Steps from one look at validation to the next; None for once an epoch."""
+    save_every: float = 5.0
+    """Minutes from one checkpoint to the next; every evaluation makes one too."""
+    log_every: int = 10
+    """Steps from one line of metrics.jsonl to the next."""
+    bucket: bool | None = None
+    """Whether batches are made of sequences of similar length; None for where lengths vary."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16 runs the model under autocast."""
+    compile: bool = False
+    """Whether the model is compiled by torch.compile."""
+    deterministic: bool = False
+    """Whether torch is told to refuse operations whose results vary from run to run."""
+    workers: int = 0
+    """Processes that load data; 0 for none beside the main one."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("epochs", "steps", "minutes", "patience", "batch", "accumulate", "learning_rate", "save_every"):
+            number = getattr(self, name)
+            if number is not None and not 0 < number < math.inf:
+                raise ValueError(f"{name}={number}; it must be positive")
+        for name in ("warmup", "weight_decay", "clip", "workers"):
+            number = getattr(self, name)
+            if number is not None and not 0 <= number < math.inf:
+                raise ValueError(f"{name}={number}; it must not be negative")
+        if self.log_every < 1:
+            raise ValueError(f"log_every={self.log_every}; it must be at least 1")
+        if self.evaluate_every is not None and self.evaluate_every < 1:
+            raise ValueError(f"evaluate_every={self.evaluate_every}; it must be at least 1")
+        if self.weight_decay and self.optimiser == "adam":
+            raise ValueError("weight_decay goes with optimiser='adamw'")
+        if self.schedule == "cosine" and self.steps is None and self.epochs is None:
+            raise ValueError("schedule='cosine' needs to know the end; give steps or epochs")
+        if self.until is not None:
+            goal(self.until)
+
+    def resolved(self, recipe: Recipe) -> "TrainingOptions":
+        """The same with the recipe's numbers where nothing was said."""
+        bounded = self.steps is not None or self.minutes is not None
+        known = vars(self) | {
+            "epochs": self.epochs if self.epochs is not None or bounded else recipe.epochs,
+            "batch": self.batch or recipe.batch,
+            "learning_rate": self.learning_rate or recipe.learning_rate,
+            "clip": self.clip if self.clip is not None else recipe.clip or 0.0,
+        }
+        return TrainingOptions(**known)
+
+
+def goal(text: str) -> tuple[str, float]:
+    """The metric and the value of ``METRIC=VALUE``."""
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise ValueError(f"until={text!r}; write METRIC=VALUE, such as accuracy=0.98") from None

@@ -1,0 +1,159 @@
+"""``paramixer predict``: a model's answers for a whole file, streamed from one file to another."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from paramixer.network import Paramixer
+from paramixer.tasks import unlabelled
+from paramixer.tasks.errors import DataError
+from paramixer.tasks.progress import counted
+from paramixer.tasks.store import Item
+from paramixer.tasks.task import Facts
+from paramixer.tasks.unlabelled import Asked
+from paramixer.training.batches import Collate
+from paramixer.training.inputs import read_inputs
+
+# Among so many batches, sequences of similar length are answered together.
+_TOGETHER = 16
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """Answer every sequence of a file with a run's model."""
+
+    run: Path
+    """The run folder, or the model folder of one."""
+    file: Path
+    """A table, FASTA, numpy arrays, or a folder of .txt."""
+    out: Path = Path("predictions.csv")
+    """Where to: .csv, .jsonl or .parquet."""
+    text: str | None = None
+    """Column of the sequences; None for the one of the training data."""
+    id: str | None = None
+    """Column that names them, kept in the output; None for the one of the training data, or id."""
+    batch: int = 32
+    """Sequences at a time."""
+
+
+def predict(options: PredictOptions, console: Console) -> int:
+    """``paramixer predict``; returns how many sequences were answered."""
+    folder = options.run / "model" if (options.run / "model").is_dir() else options.run
+    model = Paramixer.from_pretrained(folder)
+    facts, _ = read_inputs(folder)
+    count = 0
+    with counted(console) as progress, written(options.out) as write:
+        asked = progress(unlabelled.read(options.file, facts, options.text, options.id), "predicting")
+        for row in answered(model, facts, asked, options.batch):
+            write(row)
+            count += 1
+        if not count:
+            raise DataError("there is not a single sequence in it", options.file)
+    console.print(f"{count} predictions in {options.out}", highlight=False, soft_wrap=True)
+    return count
+
+
+@torch.no_grad()
+def answered(model: Paramixer, facts: Facts, asked: Iterable[Asked], batch: int) -> Iterator[Row]:
+    """A row for every sequence, in its order: id, prediction, and the probability of each class."""
+    model.eval()
+    pad = facts.vocabulary.pad if facts.vocabulary else None
+    collate = Collate(pad or 0, model.config.padding == "length")
+    stream = iter(asked)
+    while chunk := list(islice(stream, batch * _TOGETHER)):
+        order = sorted(range(len(chunk)), key=lambda index: -len(chunk[index].sequence))
+        rows: dict[int, Row] = {}
+        for start in range(0, len(order), batch):
+            part = order[start : start + batch]
+            items = [Item(torch.from_numpy(chunk[index].sequence), torch.tensor(0)) for index in part]
+            inputs, lengths, _ = collate(items)
+            answers = model(inputs) if lengths is None else model(inputs, lengths)
+            rows |= {index: _row(chunk[index].id, answer, facts) for index, answer in zip(part, answers, strict=True)}
+        yield from (rows[index] for index in range(len(chunk)))
+
+
+def _row(name: str, answer: Tensor, facts: Facts) -> Row:
+    if facts.target == "value":
+        return {"id": name, "prediction": float(answer)}
+    probabilities = answer.double().softmax(-1).tolist()
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
+    shares = {f"probability_{label}": share for label, share in zip(facts.classes, probabilities, strict=True)}
+    return {"id": name, "prediction": facts.classes[best], **shares}
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Callable[[Row], None]]:
+    """A function that takes rows; the file is there, whole, when the context ends without an error."""
+    kinds = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
+    if path.suffix not in kinds:
+        raise ValueError(f"{path}: predictions are written to {', '.join(kinds)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    started = path.with_name(f".{path.name}.new")
+    try:
+        with kinds[path.suffix](started) as write:
+            yield write
+        started.replace(path)
+    finally:
+        started.unlink(missing_ok=True)
+
+
+@contextmanager
+def _csv(path: Path) -> Iterator[Callable[[Row], None]]:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        first = True
+
+        def write(row: Row) -> None:
+            nonlocal first
+            if first:
+                writer.writerow(row)
+                first = False
+            writer.writerow(row.values())
+
+        yield write
+
+
+@contextmanager
+def _jsonl(path: Path) -> Iterator[Callable[[Row], None]]:
+    with path.open("w", encoding="utf-8") as file:
+        yield lambda row: print(json.dumps(row, ensure_ascii=False), file=file)
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Callable[[Row], None]]:
+    rows: list[Row] = []
+    writers: list[Any] = []
+    with path.open("wb") as file:
+
+        def flush() -> None:
+            table = pa.Table.from_pylist(rows)
+            if not writers:
+                writers.append(pq.ParquetWriter(file, table.schema))
+            writers[0].write_table(table)
+            rows.clear()
+
+        def write(row: Row) -> None:
+            rows.append(row)
+            if len(rows) == 10_000:
+                flush()
+
+        yield write
+        if rows:
+            flush()
+        if writers:
+            writers[0].close()

@@ -1,0 +1,148 @@
+"""Checkpoints: everything a run needs to go on as if it had never stopped. A checkpoint is complete or absent.
+
+Tensors are in a safetensors file, the rest in JSON, each checkpoint in a folder that gets its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from paramixer.pretrained import sync_folder, write_synced
+
+FORMAT = 1
+_TENSORS, _REST = "tensors.safetensors", "state.json"
+
+
+@dataclass
+class Progress:
+    """Where a run is."""
+
+    step: int = 0
+    """Optimiser steps done."""
+    epoch: int = 0
+    """Epochs done."""
+    position: int = 0
+    """Steps done in the epoch under way."""
+    seconds: float = 0.0
+    """Time spent training."""
+    tokens: int = 0
+    """Positions seen."""
+    best: float | None = None
+    """The best validation metric."""
+    best_step: int | None = None
+    """And when it was reached."""
+    worse: int = 0
+    """Evaluations since then."""
+    lines: int = 0
+    """Lines of metrics.jsonl that belong to this state."""
+    evaluated: int | None = None
+    """The step of the last evaluation."""
+    loss_sum: float = 0.0
+    """Of the steps since the last line."""
+    loss_count: int = 0
+    """How many those are."""
+
+
+def write(folder: Path, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer) -> Path:
+    """A new checkpoint below the folder; older ones are removed once it is there."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for number, state in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    tensors["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors |= {f"random.cuda.{n}": state for n, state in enumerate(torch.cuda.get_rng_state_all())}
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # Lines too, since a run may save before and after it evaluates at one step.
+    wanted = folder / f"step-{progress.step:09d}-{progress.lines:09d}"
+    if wanted.exists():
+        return wanted
+    started = folder / f".{wanted.name}"
+    shutil.rmtree(started, ignore_errors=True)
+    started.mkdir()
+    write_synced(started / _TENSORS, save(plain, {"format": "pt"}))
+    document = {"format": FORMAT, "progress": asdict(progress)}
+    write_synced(started / _REST, (json.dumps(document, indent=1) + "\n").encode())
+    sync_folder(started)
+    started.rename(wanted)
+    sync_folder(folder)
+    tidy(folder)
+    return wanted
+
+
+def tidy(folder: Path) -> None:
+    """Only the newest checkpoint, without what a killed process left."""
+    newest = latest(folder)
+    for other in [*_checkpoints(folder), *folder.glob(".step-*")]:
+        if other != newest:
+            shutil.rmtree(other)
+
+
+def latest(folder: Path) -> Path | None:
+    """The newest checkpoint below the folder; None if there is none."""
+    return max(_checkpoints(folder), default=None)
+
+
+def read(checkpoint: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+    """Put model, optimiser and random numbers into the state of the checkpoint, and say where the run is."""
+    document = _document(checkpoint)
+    try:
+        with safe_open(checkpoint / _TENSORS, framework="pt") as file:
+            # Into torch's own memory: the file's is aligned otherwise, and products round differently there.
+            tensors: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{checkpoint / _TENSORS} is damaged: {error}; remove its folder to go on without") from error
+    own = _below(tensors, "model.")
+    expected = model.state_dict()
+    different = {name for name in own.keys() | expected.keys() if not _same_shape(own.get(name), expected.get(name))}
+    if different:
+        raise ValueError(
+            f"{checkpoint} is of another architecture: {', '.join(sorted(different)[:3])}; "
+            "resume with the settings the run was started with"
+        )
+    model.load_state_dict(own)
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _below(tensors, "optimiser.").items():
+        number, key = name.split(".", 1)
+        states.setdefault(int(number), {})[key] = tensor
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": states, "param_groups": groups})
+    torch.set_rng_state(tensors["random.cpu"])
+    for device, state in enumerate(_below(tensors, "random.cuda.").values()):
+        if device < torch.cuda.device_count():
+            torch.cuda.set_rng_state(state, device)
+    return Progress(**document["progress"])
+
+
+def _document(checkpoint: Path) -> dict[str, Any]:
+    path = checkpoint / _REST
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = document["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}; remove its folder to go on without") from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this version of paramixer reads {FORMAT}; install a newer one")
+    return document
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+
+
+def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _same_shape(one: Tensor | None, other: Tensor | None) -> bool:
+    return one is not None and other is not None and one.shape == other.shape

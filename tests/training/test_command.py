@@ -1,0 +1,210 @@
+"""``paramixer train``, ``evaluate`` and ``predict`` as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import paramixer as pm
+from paramixer.cli import main
+from paramixer.training.run_folder import RunFolder
+
+SMALL = ["--steps", "6", "--batch", "4", "--evaluate_every", "3"]
+MODEL = ["--model.channels", "6", "--model.hidden", "5"]
+ORDER = ["train", "order", "--length", "12", "--train", "40", "--validation", "9", "--test", "7", *SMALL, *MODEL]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def reviews(tmp_path) -> Path:
+    """Texts of many lengths, with names and stars."""
+    path = tmp_path / "reviews.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "review", "stars"])
+        for number in range(60):
+            writer.writerow([f"r{number}", ("good " if number % 2 else "bad ") * (1 + number % 7), 1 + number % 2])
+    return path
+
+
+def test_train_needs_nothing_but_a_task_and_says_what_it_chose(capsys):
+    assert main(ORDER) == 0
+    text = capsys.readouterr().out
+    for said in ("N = 12", "4 classes", "judged by error", "1 block of CHORD", "engine", "run folder runs/order-1"):
+        assert said in text
+    assert re.search(r"on test: error 0\.\d+", text)
+    assert main(ORDER) == 0
+    assert "runs/order-2" in capsys.readouterr().out
+
+
+def test_a_run_is_repeated_from_its_own_config(tmp_path):
+    assert main([*ORDER, "--seed", "3", "--out", "one"]) == 0
+    assert main(["train", "--config", "one/config.yaml", "--out", "two"]) == 0
+    assert Path("one/config.yaml").read_text() == Path("two/config.yaml").read_text()
+    assert Path("one/model/model.safetensors").read_bytes() == Path("two/model/model.safetensors").read_bytes()
+
+
+def test_print_config_and_config_round_trip(capsys):
+    assert main([*ORDER, "--model.init", "identity", "--print_config"]) == 0
+    printed = capsys.readouterr().out
+    Path("given.yaml").write_text(printed)
+    assert main(["train", "--config", "given.yaml", "--print_config"]) == 0
+    assert capsys.readouterr().out == printed
+    assert yaml.safe_load(printed)["model"]["init"] == "identity"
+    assert main(["train", "--config", "given.yaml", "--steps", "2", "--out", "run"]) == 0
+    assert RunFolder(Path("run")).read_record()["steps"] == 2
+    assert RunFolder(Path("run")).read_record()["model"]["init"] == "identity"
+
+
+def test_ones_own_file_trains_evaluates_and_predicts(reviews, capsys):
+    assert (
+        main(
+            [
+                "train",
+                str(reviews),
+                "--text",
+                "review",
+                "--label",
+                "stars",
+                "--id",
+                "name",
+                *SMALL,
+                *MODEL,
+                "--out",
+                "run",
+            ]
+        )
+        == 0
+    )
+    record = RunFolder(Path("run")).read_record()
+    assert record["model"]["outputs"] == 2
+    assert record["model"]["padding"] == "length"
+    assert main(["evaluate", "run"]) == 0
+    assert f"accuracy {record['test']['accuracy']:.4f}" in capsys.readouterr().out
+    for suffix in ("csv", "jsonl", "parquet"):
+        assert main(["predict", "run", str(reviews), "--out", f"out/found.{suffix}"]) == 0
+    with Path("out/found.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [f"r{number}" for number in range(60)]
+    assert list(rows[0]) == ["id", "prediction", "probability_1", "probability_2"]
+    for row in rows:
+        shares = {label: float(row[f"probability_{label}"]) for label in ("1", "2")}
+        assert sum(shares.values()) == pytest.approx(1)
+        assert row["prediction"] == max(shares, key=shares.__getitem__)
+    lines = [json.loads(line) for line in Path("out/found.jsonl").read_text().splitlines()]
+    table = pq.read_table("out/found.parquet").to_pylist()
+    for row, line, cells in zip(rows, lines, table, strict=True):
+        assert {key: str(value) for key, value in line.items()} == row
+        assert cells == line
+
+
+def test_predictions_do_not_depend_on_the_batch(reviews):
+    main(["train", str(reviews), "--text", "review", "--label", "stars", *SMALL, *MODEL, "--out", "run"])
+    found = []
+    for batch in ("1", "7"):
+        main(["predict", "run", str(reviews), "--batch", batch, "--out", "found.jsonl"])
+        found.append([json.loads(line) for line in Path("found.jsonl").read_text().splitlines()])
+    for one, other in zip(*found, strict=True):
+        assert one["probability_1"] == pytest.approx(other["probability_1"], abs=1e-5)
+        assert one["id"] == other["id"]
+
+
+def test_values_are_predicted_from_lists_of_numbers(tmp_path):
+    rows = [{"signal": [float(n), 1.0, 2.0], "value": n / 10} for n in range(40)]
+    Path("signals.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["train", "signals.jsonl", "--text", "signal", "--label", "value", *SMALL, *MODEL, "--out", "run"]) == 0
+    assert RunFolder(Path("run")).read_record()["metric"] == "mse"
+    assert main(["predict", "run", "signals.jsonl", "--out", "found.jsonl"]) == 0
+    found = [json.loads(line) for line in Path("found.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in found] == [str(n) for n in range(40)]
+    assert all(isinstance(row["prediction"], float) for row in found)
+
+
+def test_resume_goes_on_where_it_was(capsys):
+    assert main([*ORDER, "--out", "whole"]) == 0
+    assert main([*ORDER[:-4], "--steps", "3", *MODEL, "--out", "parts"]) == 0
+    assert main(["train", "--resume", "parts"]) == 2
+    assert "parts is finished; give more --steps" in capsys.readouterr().err
+    assert main(["train", "--resume", "parts", "--steps", "6"]) == 0
+    assert Path("whole/model/model.safetensors").read_bytes() == Path("parts/model/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "name a task or a file"),
+        (["train", "ordre"], "did you mean 'order'"),
+        (["train", "order", "--lenth", "12"], "did you mean --length?"),
+        (["train", "order", "--model.chanels", "12"], "did you mean --model.channels?"),
+        (["train", "order", "--batch", "0"], "batch=0"),
+        (["train", "order", "--model.channels", "0", "--length", "12"], "channels=0; it must be at least 1"),
+        (["train", "--resume", "nowhere"], "nowhere is no run folder"),
+        (["train", "--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["evaluate", "nowhere"], "nowhere is no run folder"),
+        (["predict", "nowhere", "x.csv"], "nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_told_in_one_line(arguments, message, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("paramixer: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_what_does_not_fit_a_run_is_refused(reviews, capsys):
+    main(["train", str(reviews), "--text", "review", "--label", "stars", *SMALL, *MODEL, "--out", "run"])
+    assert main([*ORDER, "--out", "run"]) == 2
+    assert "there is a run in run already" in capsys.readouterr().err
+    assert main(["predict", "run", str(reviews), "--out", "found.xlsx"]) == 2
+    assert ".csv, .jsonl, .parquet" in capsys.readouterr().err
+    Path("other.csv").write_text("words\nhello\n")
+    assert main(["predict", "run", "other.csv"]) == 2
+    assert "review" in capsys.readouterr().err
+    assert not Path("predictions.csv").exists()
+    reviews.write_text(reviews.read_text() + "r99,new,1\n")
+    assert main(["evaluate", "run"]) == 2
+    assert "the data has changed" in capsys.readouterr().err
+    document = json.loads(Path("run/model/inputs.json").read_text())
+    Path("run/model/inputs.json").write_text(json.dumps(document | {"format": 99}))
+    assert main(["predict", "run", str(reviews)]) == 2
+    assert "has format 99" in capsys.readouterr().err
+
+
+def test_a_terminal_is_not_needed_and_ctrl_c_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "paramixer", *ORDER[:2], "--length", "64", "--steps", "100000", "--out", "run"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    while "run folder" not in process.stdout.readline():
+        assert process.poll() is None
+    metrics = Path("run/metrics.jsonl")
+    while not (metrics.exists() and metrics.read_text()):
+        assert process.poll() is None
+    process.send_signal(2)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: paramixer train --resume run" in errors
+    assert list(Path("run/state").iterdir())
+
+
+def test_nothing_in_the_package_reads_or_writes_pickles():
+    for path in Path(pm.__file__).parent.rglob("*.py"):
+        text = path.read_text()
+        assert not re.search(r"^\s*(import|from) (pickle|dill|cloudpickle|joblib|shelve|marshal)\b", text, re.MULTILINE)
+        assert not re.search(r"torch\.(save|load)\(", text), path
+        assert "allow_pickle=True" not in text, path

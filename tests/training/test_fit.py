@@ -1,0 +1,210 @@
+"""The loop: what is chosen by what, when it stops, and that stopping changes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import signal
+
+import pytest
+import torch
+
+import paramixer as pm
+from paramixer.training import fit as loop
+from paramixer.training.fit import Interrupted, TrainingError, fit, learning_rate
+from paramixer.training.options import TrainingOptions
+from paramixer.training.run_folder import RunFolder
+from paramixer.training.show import Silent
+from training import tiny
+
+
+def timeless(folder) -> list[dict[str, object]]:
+    """The lines of a run without what the clock says."""
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in RunFolder(folder).lines()]
+
+
+def same_weights(one, other) -> bool:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_run_leaves_all_it_promises(tmp_path):
+    model, outcome = tiny.run(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    assert outcome.steps == 12
+    assert outcome.stopped == "all steps are done"
+    kinds = [(line["kind"], line["step"]) for line in folder.lines()]
+    assert [step for kind, step in kinds if kind == "train"] == [3, 6, 9, 12]
+    assert [step for kind, step in kinds if kind == "validation"] == [4, 8, 12]
+    record = folder.read_record()
+    assert record["finished"]
+    assert record["fingerprint"] == tiny.task().fingerprint
+    assert record["test"] == outcome.test
+    assert record["engine"] in pm.backends()
+    assert [line["step"] for line in record["epochs"]] == [4, 8, 12]
+    best = pm.Paramixer.from_pretrained(folder.model)
+    assert same_weights(best, model), "the model that was trained ends as the best one"
+    assert len(list(folder.state.iterdir())) == 1
+
+
+def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(tmp_path, monkeypatch):
+    looks = []
+    measure = loop._Run._measure
+
+    def watched(self, split, name):
+        looks.append(name)
+        found = measure(self, split, name)
+        if name == "validation":
+            found["error"] = [0.5, 0.2, 0.9][looks.count("validation") - 1]
+        return found
+
+    monkeypatch.setattr(loop._Run, "_measure", watched)
+    _, outcome = tiny.run(tmp_path)
+    assert looks == ["validation"] * 3 + ["test"]
+    assert outcome.best_step == 8
+    assert outcome.validation == 0.2
+
+
+@pytest.mark.parametrize("stop", [1, 4, 5, 8, 11])
+def test_a_run_that_is_resumed_ends_with_the_same_bits(stop, tmp_path):
+    whole, outcome = tiny.run(tmp_path / "whole")
+    tiny.run(tmp_path / "parts", dataclasses.replace(tiny.OPTIONS, steps=stop))
+    # What was evaluated only because the run ended there is no part of the longer run.
+    resumed, again = tiny.run(tmp_path / "parts", resume=True)
+    if stop % 4 == 0:
+        assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+        assert again == outcome
+        assert same_weights(whole, resumed)
+    last = [json.loads((tmp_path / name / "record.json").read_text())["steps"] for name in ("whole", "parts")]
+    assert last == [12, 12]
+    states = [next((tmp_path / name / "state").iterdir()) / "tensors.safetensors" for name in ("whole", "parts")]
+    assert states[0].read_bytes() == states[1].read_bytes()
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
+    one, _ = tiny.run(tmp_path / "one")
+    two, _ = tiny.run(tmp_path / "two")
+    assert same_weights(one, two)
+    assert timeless(tmp_path / "one") == timeless(tmp_path / "two")
+    other = tiny.model()
+    fit(other, tiny.task(), tiny.OPTIONS, folder=tmp_path / "three", seed=6)
+    assert timeless(tmp_path / "three") != timeless(tmp_path / "one")
+
+
+def test_the_callers_random_numbers_are_left_alone(tmp_path):
+    torch.manual_seed(77)
+    before = torch.get_rng_state()
+    tiny.run(tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_accumulated_batches_are_one_large_batch(tmp_path):
+    task = tiny.task(train=40)
+    runs = []
+    for batch, accumulate in ((8, 1), (4, 2), (2, 4)):
+        model = tiny.model()
+        model.dropout.p = model.blocks[0].dropout.p = 0.0
+        options = TrainingOptions(steps=10, batch=batch, accumulate=accumulate, log_every=1, evaluate_every=5)
+        fit(model, task, options, folder=tmp_path / f"{batch}")
+        runs.append([line["loss"] for line in RunFolder(tmp_path / f"{batch}").lines() if line["kind"] == "train"])
+    assert runs[1] == pytest.approx(runs[0], rel=1e-5)
+    assert runs[2] == pytest.approx(runs[0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"until": "error=1.0"}, "validation reached error"),
+        ({"patience": 1, "learning_rate": 1e-9}, "1 evaluations brought nothing better"),
+        ({"minutes": 1e-9}, "minutes are over"),
+        ({"steps": None, "epochs": 1}, "all steps are done"),
+    ],
+)
+def test_it_stops_when_it_is_told_to(options, message, tmp_path):
+    _, outcome = tiny.run(tmp_path, dataclasses.replace(tiny.OPTIONS, **({"steps": 400} | options)))
+    assert message in outcome.stopped
+    assert outcome.steps < 20
+
+
+def test_ctrl_c_saves_and_a_resumed_run_ends_with_the_same_bits(tmp_path):
+    class Impatient(Silent):
+        def step(self, progress):
+            if progress.step == 6:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    whole, _ = tiny.run(tmp_path / "whole")
+    model = tiny.model()
+    with pytest.raises(Interrupted, match="SIGINT"):
+        fit(model, tiny.task(), tiny.OPTIONS, folder=tmp_path / "run", seed=5, display=Impatient())
+    resumed, _ = tiny.run(tmp_path / "run", resume=True)
+    assert same_weights(whole, resumed)
+    assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path, monkeypatch):
+    real, calls = loop.loss_of, []
+
+    def broken(answers, targets):
+        calls.append(None)
+        return real(answers, targets) * (math.nan if len(calls) == 6 else 1)
+
+    monkeypatch.setattr(loop, "loss_of", broken)
+    with pytest.raises(TrainingError, match=r"the loss is nan at step 6; the last good state is .*step-000000004"):
+        tiny.run(tmp_path)
+    monkeypatch.setattr(loop, "loss_of", real)
+    resumed, _ = tiny.run(tmp_path, resume=True)
+    whole, _ = tiny.run(tmp_path / "whole")
+    assert same_weights(whole, resumed)
+
+
+def test_changed_data_and_another_architecture_are_refused_on_resume(tmp_path):
+    tiny.run(tmp_path)
+    with pytest.raises(ValueError, match="the data has changed"):
+        fit(tiny.model(), tiny.task(train=31), tiny.OPTIONS, folder=tmp_path, resume=True)
+    with pytest.raises(ValueError, match="another architecture"):
+        fit(tiny.model(residual="none", factors=2), tiny.task(), tiny.OPTIONS, folder=tmp_path, resume=True)
+    with pytest.raises(FileNotFoundError, match="no run folder"):
+        fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path / "nowhere", resume=True)
+
+
+def test_learning_rates_are_functions_of_the_step():
+    options = TrainingOptions(steps=100, learning_rate=1.0, warmup=10, schedule="cosine")
+    rates = [learning_rate(options, step, 100) for step in range(100)]
+    assert rates[:10] == pytest.approx([n / 10 for n in range(1, 11)])
+    assert rates[10] == pytest.approx(1)
+    assert rates[55] == pytest.approx(0.5)
+    assert rates[99] < 0.001
+    assert learning_rate(TrainingOptions(learning_rate=0.1), 12345, None) == 0.1
+
+
+def test_bf16_compiled_and_adamw_run(tmp_path):
+    for number, more in enumerate(({"precision": "bf16"}, {"optimiser": "adamw", "weight_decay": 0.1, "clip": 1.0})):
+        _, outcome = tiny.run(tmp_path / str(number), dataclasses.replace(tiny.OPTIONS, steps=4, **more))
+        assert math.isfinite(outcome.test["loss"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch": 0}, "batch=0; it must be positive"),
+        ({"minutes": math.inf}, "minutes=inf"),
+        ({"until": "98"}, "METRIC=VALUE"),
+        ({"weight_decay": 0.1}, "goes with optimiser='adamw'"),
+        ({"schedule": "cosine"}, "give steps or epochs"),
+        ({"steps": "many"}, "steps='many'; it must be a whole number"),
+        ({"warmup": -1}, "must not be negative"),
+    ],
+)
+def test_options_are_checked_where_they_are_made(options, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingOptions(**options)
+
+
+def test_sequences_without_a_pad_symbol_need_lengths(tmp_path):
+    task = tiny.task()
+    task.train.lengths[0] = 5
+    with pytest.raises(ValueError, match="padding='length'"):
+        fit(tiny.model(), task, tiny.OPTIONS, folder=tmp_path)

@@ -1,0 +1,32 @@
+"""A run small enough to be repeated many times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+import paramixer as pm
+from paramixer.training.fit import Outcome, fit
+from paramixer.training.options import TrainingOptions
+
+OPTIONS = TrainingOptions(steps=12, batch=4, evaluate_every=4, log_every=3, learning_rate=0.01)
+
+
+def task(**sizes: int) -> pm.tasks.Task:
+    """Temporal Order at a length that takes no time."""
+    return pm.tasks.load("order", length=12, **{"train": 30, "validation": 9, "test": 7, **sizes})
+
+
+def model(seed: int = 0, **fields: object) -> pm.Paramixer:
+    """With dropout, so that random numbers count."""
+    config = pm.ParamixerConfig(
+        length=12, vocabulary=6, outputs=4, channels=6, hidden=5, embedding_dropout=0.1, block_dropout=0.1, **fields
+    )
+    return pm.Paramixer(config, generator=torch.Generator().manual_seed(seed))
+
+
+def run(folder: Path, options: TrainingOptions = OPTIONS, resume: bool = False) -> tuple[pm.Paramixer, Outcome]:
+    """One run from a fresh model."""
+    fresh = model()
+    return fresh, fit(fresh, task(), options, folder=folder, seed=5, resume=resume)

@@ -22,7 +22,7 @@ test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
 demo: setup
-	$(BIN)/python examples/adding.py
+	$(BIN)/python examples/demo.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Very long sequences made ordinary: mixing matrices as chains of sparse, full-rank factors."""
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
@@ -28,11 +28,19 @@ __all__ = [
     "recipe",
 ]
 
-_ON_FIRST_TOUCH = ("tasks",)
+# Where to find what is heavier than torch, or not always wanted; it loads when it is first touched.
+_ON_FIRST_TOUCH = {
+    "tasks": ("paramixer.tasks", None),
+    "fit": ("paramixer.training.fit", "fit"),
+    "TrainingOptions": ("paramixer.training.options", "TrainingOptions"),
+    "ParamixerClassifier": ("paramixer.estimator", "ParamixerClassifier"),
+    "ParamixerRegressor": ("paramixer.estimator", "ParamixerRegressor"),
+}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Parts that are heavier than torch, or not always wanted, load when they are first touched."""
-    if name in _ON_FIRST_TOUCH:
-        return importlib.import_module(f"paramixer.{name}")
-    raise AttributeError(f"module 'paramixer' has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_TOUCH:
+        raise AttributeError(f"module 'paramixer' has no attribute {name!r}")
+    module, attribute = _ON_FIRST_TOUCH[name]
+    found = importlib.import_module(module)
+    return found if attribute is None else getattr(found, attribute)

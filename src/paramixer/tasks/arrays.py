@@ -73,7 +73,7 @@ def opened(source: Path, labels: Path | None, text: str | None, label: str | Non
         return [_part(None, _mapped(source), str(source), _mapped(labels), str(labels))]
     if labels is not None:
         raise DataError("a .npz holds the labels itself; name their array with --label", source)
-    found = _held(source)
+    found = held(source)
     return [
         _part(split, found[x], f"{source}, array {x!r}", found[y], f"{source}, array {y!r}")
         for split, x, y in _pairs(found, source, text, label)
@@ -101,13 +101,13 @@ def rows(source: Path, name: str | None) -> Iterator[NDArray[Any]]:
     if source.suffix.lower() == ".npy":
         found = _mapped(source)
     else:
-        held = _held(source)
-        known = [array for array in held if array.lower() in _X] or list(held)
+        named = held(source)
+        known = [array for array in named if array.lower() in _X] or list(named)
         if name is None and len(known) != 1:
-            raise DataError(f"which array holds the sequences? name it with --text; it has {', '.join(held)}", source)
-        if (name or known[0]) not in held:
-            raise DataError(f"there is no array {name!r}; it has {', '.join(held)}", source)
-        found = held[name or known[0]]
+            raise DataError(f"which array holds the sequences? name it with --text; it has {', '.join(named)}", source)
+        if (name or known[0]) not in named:
+            raise DataError(f"there is no array {name!r}; it has {', '.join(named)}", source)
+        found = named[name or known[0]]
     if found.ndim < 2:
         raise DataError(f"an array of shape {list(found.shape)}; wanted is [sequences, length]", source)
     yield from found
@@ -124,7 +124,8 @@ def _mapped(path: Path) -> NDArray[Any]:
         raise _unreadable(path, error) from error
 
 
-def _held(path: Path) -> dict[str, NDArray[Any]]:
+def held(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a .npz."""
     if not path.is_file():
         raise DataError("there is no such file", path)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from paramixer.tasks import archives, cache, pickled, task
+from paramixer.tasks import archives, arrays, cache, pickled, task
 from paramixer.tasks.draws import permutation
 from paramixer.tasks.errors import DataError
 from paramixer.tasks.progress import Counter, silent
@@ -106,17 +105,13 @@ def _parts(source: Path) -> Iterator[Part]:
 
 def _from_arrays(source: Path) -> Iterator[Part]:
     """An .npz with images that are gray already."""
-    try:
-        with source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise DataError(f"not a readable .npz ({error})", source) from error
+    found = arrays.held(source)
     for split in _GIVEN:
         for name in (f"x_{split}", f"y_{split}"):
             if name not in found:
                 raise DataError(f"there is no array {name!r}; it has {', '.join(found) or 'none'}", source)
         images = found[f"x_{split}"]
-        if images.dtype != np.uint8 or images[0].size != LENGTH:
+        if images.dtype != np.uint8 or images.size != len(images) * LENGTH or not len(images):
             shape = "x".join(map(str, images.shape))
             raise DataError(f"x_{split} is {images.dtype} {shape}, expected uint8 with {LENGTH} a row", source)
         yield Part(split, images.reshape(-1, LENGTH), _labels(found[f"y_{split}"], f"{source}, y_{split}"))

@@ -85,18 +85,14 @@ def groups(job: Job) -> Iterator[Group]:
             lambda index, count: bits(count + 1, job.seed, job.split, index)[1:],
             indices,
         )
-        choices = np.array([_choice(job.seed, job.split, index) for index in indices])
-        paths = choices[:, 1] == 1
-        yield Group(indices, scenes, scenes.marked(choices[:, 0], paths), paths)
+        paths = np.array([_has_path(job.seed, job.split, index) for index in indices])
+        yield Group(indices, scenes, scenes.marked(paths), paths)
 
 
-def _choice(seed: int, split: str, index: int) -> tuple[int, int]:
-    """Which contour is marked where it begins, and whether it is marked where it ends.
-
-    Of two pictures that follow each other one has a path, so that there are as many with as without.
-    """
-    own, pair = (int(bits(1, seed, split, number)[0]) for number in (index, index - index % 2))
-    return own & 1, (pair >> 63) ^ (index & 1)
+def _has_path(seed: int, split: str, index: int) -> bool:
+    """Of two pictures that follow each other one has a path, so that there are as many with as without."""
+    first = index - index % 2
+    return bool((int(bits(1, seed, split, first)[0]) >> 63) ^ (index - first))
 
 
 def pictures(job: Job) -> Pictures:

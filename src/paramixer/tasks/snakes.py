@@ -87,13 +87,15 @@ class Plan:
     """How near their middles are, squared, where they could be nearer than that."""
     edge: NDArray[np.float64]
     """How far every paddle stays from the border."""
+    difference: float
+    """Discs on two contours may be so much nearer to, or farther from, each other than discs on one."""
     turns: NDArray[np.int64]
     """Turns from one paddle to the next, in directions; all of them are equally likely."""
 
 
 def plan(contour: int, drawn: Measures) -> Plan:
     """For contours of so many paddles, and distractors of a third of that."""
-    short = contour // 3
+    short, reach = contour // 3, contour * (drawn.paddle + drawn.margin)
     lengths = [contour, contour, *[short] * (drawn.distractors // short)]
     number = np.arange(sum(lengths))
     first = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
@@ -113,6 +115,8 @@ def plan(contour: int, drawn: Measures) -> Plan:
         room=apart**2,
         reach=np.where(concerned, apart + drawn.paddle, 0) ** 2,
         edge=drawn.padding + np.where(is_end, drawn.marker, drawn.thickness / 2),
+        # Else the ends of contours that cannot reach across the picture would be known by their distance.
+        difference=reach / 8 if reach < drawn.window else np.inf,
         turns=_turns(drawn.continuity),
     )
 
@@ -126,12 +130,10 @@ class Scenes(NamedTuple):
     headings: NDArray[np.int64]
     """The direction of every paddle, ``[scenes, paddles]``."""
 
-    def marked(self, contours: NDArray[np.int64], paths: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Middles of the discs, ``[scenes, 2, 2]``: where the contour begins, and where it, or else the other, ends."""
-        scene, contour = np.arange(len(self.points)), self.plan.contour
-        ended = np.where(paths, contours, 1 - contours)
-        begins = self.points[scene, contours * contour, 0]
-        return np.stack([begins, self.points[scene, (ended + 1) * contour - 1, 2]], 1)
+    def marked(self, paths: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Middles of the discs, ``[scenes, 2, 2]``: where a contour begins, and where it, or else the other, ends."""
+        last = np.where(paths, 1, 2) * self.plan.contour - 1
+        return np.stack([self.points[:, 0, 0], self.points[np.arange(len(last)), last, 2]], 1)
 
 
 def grown(chosen: Plan, words: Callable[[int, int], NDArray[np.uint64]], indices: Sequence[int]) -> Scenes:
@@ -209,6 +211,8 @@ def _fitting(
     """
     edge, placed = chosen.edge[now][:, None], slice(0, now.max())
     fits = np.asarray(((proposed >= edge) & (proposed <= chosen.drawn.window - edge)).all((0, 1)))
+    last = now == 2 * chosen.contour - 1
+    fits[last] &= _as_far(chosen, proposed[:, 2, last], points[:, :, active[last]])
     # Only paddles whose middles are near are looked at more closely.
     apart = _squares(proposed[:, 1, ..., None], points[:, 1, active, None, placed])
     near = (apart < chosen.reach[now, None, placed]) & fits[..., None]
@@ -219,9 +223,17 @@ def _fitting(
     return fits
 
 
+def _as_far(chosen: Plan, ends: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the second contour ends about as far from where the first one begins as that one does itself."""
+    begin, end = points[:, 0, :, :1], points[:, 2, :, chosen.contour - 1 : chosen.contour]
+    apart: NDArray[np.float64] = np.sqrt(_squares(ends, begin)) - np.sqrt(_squares(end, begin))
+    return np.abs(apart) <= chosen.difference
+
+
 def _squares(these: NDArray[np.float64], those: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squared distances between points ``[2, ...]``."""
-    down, right = these[0] - those[0], these[1] - those[1]
+    down: NDArray[np.float64] = these[0] - those[0]
+    right: NDArray[np.float64] = these[1] - those[1]
     down *= down
     right *= right
     down += right

@@ -59,7 +59,7 @@ def draw_lengths(task: Task, path: Path) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "paramixer", "svg.fonttype": "path"}):
         figure = Figure(figsize=(7, 3.2), layout="constrained")
         axes = figure.add_subplot()
-        bins = _bins(lengths)
+        bins = _bins(lengths).tolist()
         if task.target == "class" and len(task.classes) <= 10:
             targets = np.concatenate([split.targets for split in task.splits.values()])
             for number, label in enumerate(task.classes):

@@ -125,9 +125,7 @@ class Preparation:
     def write(self, rows: Iterable[tuple[str, Row]], dtype: str, total: int | None = None) -> None:
         """Rows, each with the name of its split, in any order; they may be streamed."""
         with ExitStack() as stack:
-            writers = {
-                split: stack.enter_context(Writer(self._folder / f"{split}.arrow", dtype)) for split in SPLITS
-            }
+            writers = {split: stack.enter_context(Writer(self._folder / f"{split}.arrow", dtype)) for split in SPLITS}
             for split, row in self._count(rows, "writing", total):
                 writers[split].add(row)
 
@@ -143,9 +141,7 @@ class Preparation:
         (self._folder / "facts.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
-def prepared(
-    name: str, key: dict[str, Any], build: Callable[[Preparation], Facts], count: Counter = silent
-) -> Task:
+def prepared(name: str, key: dict[str, Any], build: Callable[[Preparation], Facts], count: Counter = silent) -> Task:
     """The task of this key from the cache, where ``build`` puts it if it is not there yet.
 
     Args:

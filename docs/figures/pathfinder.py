@@ -11,9 +11,9 @@ import matplotlib as mpl
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
-from paramixer.tasks.pathfinder import CLASSES, Job, pictures  # noqa: E402
+from paramixer.tasks.pathfinder import CLASSES, Job, pictures
 
 
 def draw(path: Path) -> None:

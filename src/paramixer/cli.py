@@ -17,6 +17,7 @@ from rich.console import Console
 
 import paramixer
 from paramixer.bench import block, cost, figures, limits, memory, record, scaling, step, tables
+from paramixer.bench import training as overhead
 from paramixer.bench.case import Case
 from paramixer.bench.progress import shown
 from paramixer.bench.run import run
@@ -131,6 +132,7 @@ COMMANDS: Commands = {
         "scaling": Command(scaling.ScalingOptions, partial(run, "scaling", scaling.measure)),
         "memory": Command(memory.MemoryOptions, partial(run, "memory", memory.measure)),
         "step": Command(step.StepOptions, partial(run, "step", step.measure)),
+        "training": Command(overhead.TrainingBenchOptions, partial(run, "training", overhead.measure)),
         "figures": Command(figures.FiguresOptions, partial(run, "figures", figures.measure)),
         "show": Command(ShowOptions, show),
     },

@@ -7,6 +7,8 @@ import json
 import math
 import os
 import signal
+import sys
+import types
 
 import pytest
 import torch
@@ -22,7 +24,8 @@ from training import tiny
 
 def timeless(folder) -> list[dict[str, object]]:
     """The lines of a run without what the clock says."""
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in RunFolder(folder).lines()]
+    clocked = ("seconds", "busy")
+    return [{key: line[key] for key in line if key not in clocked} for line in RunFolder(folder).lines()]
 
 
 def same_weights(one, other) -> bool:
@@ -180,7 +183,36 @@ def test_learning_rates_are_functions_of_the_step():
     assert learning_rate(TrainingOptions(learning_rate=0.1), 12345, None) == 0.1
 
 
-def test_bf16_compiled_and_adamw_run(tmp_path):
+@pytest.mark.slow
+def test_a_compiled_model_learns_the_same(tmp_path):
+    _, plain = tiny.run(tmp_path / "plain")
+    _, compiled = tiny.run(tmp_path / "compiled", dataclasses.replace(tiny.OPTIONS, compile=True))
+    assert compiled.test["loss"] == pytest.approx(plain.test["loss"], abs=1e-3)
+
+
+def test_tensorboard_gets_every_line_and_is_asked_for_politely(tmp_path, monkeypatch):
+    written = []
+
+    class Writer:
+        def __init__(self, folder):
+            written.append(folder)
+
+        def add_scalar(self, *scalar):
+            written.append(scalar)
+
+        def flush(self):
+            pass
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", types.SimpleNamespace(SummaryWriter=Writer))
+    tiny.run(tmp_path / "run", dataclasses.replace(tiny.OPTIONS, tensorboard=True))
+    assert written[0] == str(tmp_path / "run" / "tensorboard")
+    assert {(name, step) for name, _, step in written[1:]} >= {("train/loss", 3), ("validation/error", 12)}
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match="pip install tensorboard"):
+        tiny.run(tmp_path / "other", dataclasses.replace(tiny.OPTIONS, tensorboard=True))
+
+
+def test_bf16_and_adamw_run(tmp_path):
     for number, more in enumerate(({"precision": "bf16"}, {"optimiser": "adamw", "weight_decay": 0.1, "clip": 1.0})):
         _, outcome = tiny.run(tmp_path / str(number), dataclasses.replace(tiny.OPTIONS, steps=4, **more))
         assert math.isfinite(outcome.test["loss"])

@@ -117,10 +117,20 @@ def _figures(axes: Axes, measured: dict[str, Any]) -> None:
     axes.set_xlabel("measured against the figure to reach")
 
 
+def _training(axes: Axes, measured: dict[str, Any]) -> None:
+    axes.barh([0], [measured["busy"]], color=_ACCENT, label="forward, backward, optimiser")
+    axes.barh([0], [1 - measured["busy"]], left=[measured["busy"]], color=_PLAIN, label="everything else")
+    axes.set_yticks([0], [f"{measured['preset']}, {measured['batch']} x {measured['length']}"])
+    axes.set_xlim(0, 1)
+    axes.set_title("where the time of training goes")
+    axes.legend(frameon=False)
+
+
 PLOTS: dict[str, Callable[[Axes, dict[str, Any]], None]] = {
     "block": _block,
     "scaling": _scaling,
     "memory": _memory,
     "step": _step,
     "figures": _figures,
+    "training": _training,
 }

@@ -195,12 +195,20 @@ def _figures(measured: dict[str, Any]) -> list[Table]:
     return [table]
 
 
+def _training(measured: dict[str, Any]) -> list[Table]:
+    columns = ["preset", "batch x N", "forward, backward and optimiser", "in the worst step"]
+    size = f"{measured['batch']} x {measured['length']}"
+    row = [measured["preset"], size, f"{measured['busy']:.1%}", f"{measured['lowest']:.1%}"]
+    return [Table("Share of training that is training", columns, [row])]
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "block": _block,
     "scaling": _scaling,
     "memory": _memory,
     "step": _step,
     "figures": _figures,
+    "training": _training,
 }
 
 

@@ -262,7 +262,7 @@ def _read(source: Path, length: int, seed: int, count: Counter) -> Task:
             preset="listops",
             length=length,
             seed=seed,
-            settings={"source": source.name},
+            settings={"source": "LRA"},
             shares=Shares(),
             metric="accuracy",
             target="class",

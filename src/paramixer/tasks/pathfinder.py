@@ -36,6 +36,7 @@ VOCABULARY = Vocabulary(symbols=tuple(map(str, range(256))), unit="number")
 # LRA has 200 000 pictures a difficulty and trains on 80 % of the hard ones; the paper pools all and trains on 90 %.
 _SIZES = {"train": 160_000, "validation": 20_000, "test": 20_000}
 _POOLED_SIZES = {"train": 540_000, "validation": 30_000, "test": 30_000}
+# Of one difficulty; fewer at once would take longer.
 _PICTURES_A_JOB = 512
 # So many are drawn at once; more would not stay in the processor's cache.
 _DRAWN_AT_ONCE = 16
@@ -74,7 +75,7 @@ class Pictures(NamedTuple):
 
 def groups(job: Job) -> Iterator[Group]:
     """The job's scenes. Each follows from seed, split and its index; pooled difficulties take turns."""
-    levels = list(CONTOUR_LENGTHS) if job.difficulty == "pooled" else [job.difficulty]
+    levels = _levels(job.difficulty)
     for number, level in enumerate(levels):
         indices = [index for index in range(job.first, job.last) if index // 2 % len(levels) == number]
         if not indices:
@@ -87,6 +88,10 @@ def groups(job: Job) -> Iterator[Group]:
         )
         paths = np.array([_has_path(job.seed, job.split, index) for index in indices])
         yield Group(indices, scenes, scenes.marked(paths), paths)
+
+
+def _levels(difficulty: Difficulty) -> list[str]:
+    return list(CONTOUR_LENGTHS) if difficulty == "pooled" else [difficulty]
 
 
 def _has_path(seed: int, split: str, index: int) -> bool:
@@ -113,10 +118,11 @@ def rows(
     seed: int, sizes: dict[str, int], size: int, difficulty: Difficulty, workers: int | None = None
 ) -> Iterator[tuple[str, Row]]:
     """Every picture with its split."""
+    together = _PICTURES_A_JOB * len(_levels(difficulty))
     jobs = [
-        Job(split, first, min(first + _PICTURES_A_JOB, count), seed, size, difficulty)
+        Job(split, first, min(first + together, count), seed, size, difficulty)
         for split, count in sizes.items()
-        for first in range(0, count, _PICTURES_A_JOB)
+        for first in range(0, count, together)
     ]
     for job, found in zip(jobs, in_order(pictures, jobs, workers), strict=True):
         for index, (pixels, path) in enumerate(zip(found.pixels, found.paths.tolist(), strict=True), job.first):
@@ -160,7 +166,7 @@ def load(
     if source is not None:
         if any(number is not None for number in asked.values()):
             raise DataError("train, validation and test say how many pictures to draw; leave them out with a source")
-        return _read(Path(source), size, difficulty, seed, settings, count)
+        return _read(Path(source), size, difficulty, seed, {**settings, "source": "LRA"}, count)
     default = _POOLED_SIZES if difficulty == "pooled" else _SIZES
     sizes = {split: default[split] if (number := asked[split]) is None else number for split in SPLITS}
     for split, number in sizes.items():
@@ -185,8 +191,7 @@ def load(
 
 
 def _read(source: Path, size: int, difficulty: Difficulty, seed: int, settings: dict[str, Any], count: Counter) -> Task:
-    levels = list(CONTOUR_LENGTHS) if difficulty == "pooled" else [difficulty]
-    folders = lra_pictures.folders(source, levels)
+    folders = lra_pictures.folders(source, _levels(difficulty))
     share = 0.05 if difficulty == "pooled" else 0.1
 
     def build(preparation: Preparation) -> Facts:
@@ -209,7 +214,7 @@ def _read(source: Path, size: int, difficulty: Difficulty, seed: int, settings: 
         left_out = (f"{len(empty)} image files are empty and were left out",) if empty else ()
         return dataclasses.replace(facts, notes=(*facts.notes, *left_out))
 
-    key = {"task": "pathfinder", "source": lra_pictures.identity(folders), **settings}
+    key = {"task": "pathfinder", **settings, "files": lra_pictures.identity(folders)}
     return prepared("pathfinder", key, build, count)
 
 

@@ -40,7 +40,7 @@ def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int | 
     waiting: deque[Future[Result]] = deque()
     try:
         for job in jobs:
-            with _without_main():
+            with _apart():
                 waiting.append(pool.submit(work, job))
             # Results that nobody has asked for yet must not fill the memory.
             if len(waiting) > 2 * workers:
@@ -57,18 +57,25 @@ def cores() -> int:
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
-    """A started process would run the user's script again, to have its definitions; ours needs none of them."""
+def _apart() -> Iterator[None]:
+    """Processes that are started in here know nothing of the user's script, nor of Ctrl-C.
+
+    They would run the script again, to have its definitions, of which they need none; and an interrupt is the parent's
+    business, also before they could say so themselves.
+    """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield
     finally:
         sys.modules["__main__"] = main
+        if masked is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
 def _prepare() -> None:
-    """Ctrl-C is the parent's business; and where the parent was killed, nobody would end this process."""
+    """Where the parent was killed, nobody would end this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 

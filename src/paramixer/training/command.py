@@ -68,6 +68,8 @@ def train(options: TrainOptions, console: Console) -> Outcome:
         folder = RunFolder(options.out or _new_folder(options.task))
         if folder.config.exists():
             raise ValueError(f"there is a run in {folder.path} already; --resume it, or choose another --out")
+    # Nobody writes before everybody has looked.
+    PartialState().wait_for_everyone()
     if options.task is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
     task = _task(options, console)

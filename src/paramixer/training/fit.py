@@ -24,6 +24,7 @@ from paramixer.tasks.task import Sequences, Task
 from paramixer.training import state
 from paramixer.training.answers import answers, autocast
 from paramixer.training.batches import Batch, Collate, epoch_order, loaded, mine
+from paramixer.training.board import Board
 from paramixer.training.inputs import write_inputs
 from paramixer.training.metrics import METRICS, loss_of, measured
 from paramixer.training.options import TrainingOptions, goal
@@ -125,6 +126,8 @@ class _Run:
         self.last_step = self._last_step()
         self._since = time.monotonic()
         self._saved_at = self._since
+        self._busy, self._logged_at = 0.0, self._since
+        self._board = Board(folder.path) if options.tensorboard and self.accelerator.is_main_process else None
 
     @property
     def _per_step(self) -> int:
@@ -175,7 +178,7 @@ class _Run:
         self.accelerator.wait_for_everyone()
 
     def _train(self, stop: dict[str, str]) -> str:
-        self._since = self._saved_at = time.monotonic()
+        self._since = self._saved_at = self._logged_at = time.monotonic()
         self.model.train()
         self.display.begin(self.last_step, self.options.epochs, self.task.metric)
         while True:
@@ -183,7 +186,9 @@ class _Run:
             if why is not None:
                 return why
             for batch, micros in self._steps():
+                begin = time.monotonic()
                 self._step(batch, micros)
+                self._busy += time.monotonic() - begin
                 self.progress.position += 1
                 if self.progress.position == self._steps_an_epoch:
                     self.progress.epoch += 1
@@ -269,6 +274,7 @@ class _Run:
         progress = self.progress
         if not progress.loss_count:
             return
+        now = time.monotonic()
         line = {
             "kind": "train",
             "step": progress.step,
@@ -277,7 +283,10 @@ class _Run:
             "learning_rate": learning_rate(self.options, progress.step - 1, self.last_step),
             "seconds": self._seconds(),
             "tokens": progress.tokens,
+            # The share of the time that went into forward pass, backward pass and optimiser.
+            "busy": self._busy / max(now - self._logged_at, 1e-9),
         }
+        self._busy, self._logged_at = 0.0, now
         progress.loss_sum, progress.loss_count = 0.0, 0
         self._add(line)
 
@@ -324,6 +333,8 @@ class _Run:
     def _add(self, line: dict[str, Any]) -> None:
         if self.accelerator.is_main_process:
             self.folder.add_line(line)
+        if self._board is not None:
+            self._board.add(line)
         self.progress.lines += 1
 
     def _save(self) -> None:

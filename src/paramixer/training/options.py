@@ -55,6 +55,8 @@ class TrainingOptions:
     """Whether torch is told to refuse operations whose results vary from run to run."""
     workers: int = 0
     """Processes that load data; 0 for none beside the main one."""
+    tensorboard: bool = False
+    """Whether metrics are written for TensorBoard too, into the run folder; needs the package tensorboard."""
 
     def __post_init__(self) -> None:
         check_types(self)

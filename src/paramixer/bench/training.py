@@ -1,0 +1,93 @@
+"""How much of training is training: what forward pass, backward pass and optimiser take of the real loop."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from paramixer.bench.progress import Say
+from paramixer.bench.settings import Settings
+from paramixer.network import Paramixer
+from paramixer.tasks.draws import bits
+from paramixer.tasks.progress import silent
+from paramixer.tasks.store import Row
+from paramixer.tasks.task import SPLITS, Facts, Preparation, Task, opened
+from paramixer.tasks.vocabulary import Vocabulary
+from paramixer.training.building import config_for
+from paramixer.training.fit import fit
+from paramixer.training.options import TrainingOptions
+from paramixer.training.run_folder import RunFolder
+
+_SYMBOLS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingBenchOptions(Settings):
+    """Train for a few steps on prepared data, and say how much of the time went into the model."""
+
+    preset: str = "listops"
+    """Which preset's model; cheap ones leave more to everything else."""
+    length: int = 4096
+    """N."""
+    batch: int = 40
+    """Sequences a step."""
+
+
+def measure(options: TrainingBenchOptions, say: Say) -> dict[str, Any]:
+    """The share of each step but the first ones, which warm up."""
+    length, batch = (64, 4) if options.quick else (options.length, options.batch)
+    steps = 3 + options.turns * 2
+    with tempfile.TemporaryDirectory() as folder:
+        say("preparing data")
+        task = _task(Path(folder), options.preset, length, steps * batch)
+        model = Paramixer(config_for(task, {}), generator=torch.Generator().manual_seed(0))
+        say(f"training {steps} steps")
+        start = time.perf_counter()
+        training = TrainingOptions(steps=steps, batch=batch, log_every=1)
+        fit(model, task, training, folder=Path(folder) / "run")
+        seconds = time.perf_counter() - start
+        lines = [line for line in RunFolder(Path(folder) / "run").lines() if line["kind"] == "train"][3:]
+    return {
+        "preset": options.preset,
+        "length": length,
+        "batch": batch,
+        "seconds": seconds,
+        "busy": statistics.median(line["busy"] for line in lines),
+        "lowest": min(line["busy"] for line in lines),
+    }
+
+
+def _task(folder: Path, preset: str, length: int, count: int) -> Task:
+    """Random sequences in the store, as a task reads them."""
+    (folder / "data").mkdir()
+    preparation = Preparation(folder / "data", silent)
+    sizes = {"train": count, "validation": 8, "test": 8}
+
+    def rows() -> Iterator[tuple[str, Row]]:
+        for split in SPLITS:
+            for index in range(sizes[split]):
+                words = bits(length // 8 + 1, 0, split, index)
+                tokens = words.view(np.uint8)[:length] % _SYMBOLS
+                yield split, Row(tokens, float(index % 2), length)
+
+    preparation.write(rows(), "uint8")
+    vocabulary = Vocabulary(symbols=tuple(map(str, range(_SYMBOLS))), unit="number")
+    facts = Facts(
+        name="random",
+        preset=preset,
+        metric="accuracy",
+        target="class",
+        length=length,
+        classes=("even", "odd"),
+        vocabulary=vocabulary,
+    )
+    preparation.finish(facts)
+    return opened(folder / "data")

@@ -14,6 +14,8 @@ from paramixer.bench.progress import Say, within
 from paramixer.bench.settings import Settings
 from paramixer.bench.timing import inference, interleaved, training
 from paramixer.bench.ways import ENGINE, WAYS, Run, Way
+
+_PRODUCT = "a large matrix product"
 from paramixer.machine import serving_engine
 
 
@@ -41,27 +43,29 @@ def measure(options: BlockOptions, say: Say) -> dict[str, Any]:
 
 
 def compare_all(cases: Mapping[str, tuple[Case, Sequence[str]]], options: Settings, say: Say) -> dict[str, Any]:
-    """Several cases, and the machine's limits: the best found before, between and after them.
-
-    On a shared machine a peak measured once may be that of a bad minute, and every share of it too high.
-    """
+    """Several cases, and the machine's limits."""
     found = limits.measure(say, options.quick)
-    compared = {}
-    for name, (case, ways) in cases.items():
-        compared[name] = compare(case, ways, found, options.turns, say)
-        found = dataclasses.replace(found, flops=max(found.flops, limits.flops(say, options.quick)))
-    for one in compared.values():
-        _set_shares(one, found)
+    compared = {
+        name: compare(case, ways, found, options.turns, say, options.quick) for name, (case, ways) in cases.items()
+    }
     return {"limits": dataclasses.asdict(found), "cases": compared}
 
 
-def compare(case: Case, names: Sequence[str], found: Limits, rounds: int, say: Say) -> dict[str, Any]:
+def compare(
+    case: Case, names: Sequence[str], found: Limits, rounds: int, say: Say, quick: bool = False
+) -> dict[str, Any]:
     """Verify the ways, time those that are right, and say how they relate to the engine and to the limits."""
     tensors = case.tensors()
     verdicts, runs = _verified(case, tensors, dict.fromkeys([ENGINE, *names]), within(say, str(case)))
-    forward = interleaved({name: inference(run, tensors) for name, run in runs.items()}, rounds, say)
+    # The yardstick takes turns with the ways: on a shared machine a peak measured once may be that of another minute.
+    product, product_flops = limits.product(quick)
+    forward = interleaved(
+        {_PRODUCT: product, **{name: inference(run, tensors) for name, run in runs.items()}}, rounds, say
+    )
     upstream = case.upstream()
-    both = interleaved({name: training(run, tensors, upstream) for name, run in runs.items()}, rounds, say)
+    both = interleaved(
+        {_PRODUCT: product, **{name: training(run, tensors, upstream) for name, run in runs.items()}}, rounds, say
+    )
     useful = {"forward": cost.forward_operations(case).products}
     useful["both"] = useful["forward"] + cost.backward_operations(case).products
     for name in runs:
@@ -70,24 +74,17 @@ def compare(case: Case, names: Sequence[str], found: Limits, rounds: int, say: S
                 **timings[name].document(),
                 # Without a right result of the engine there is nothing to compare with.
                 "times_engine": timings[name].times(timings[ENGINE]) if ENGINE in runs else None,
+                "share_of_peak": useful[phase] / product_flops * timings[_PRODUCT].times(timings[name])
+                if WAYS[name].same
+                else None,
             }
-    compared = {
+    return {
         "case": str(case),
         "flops": useful,
         "predicted": cost.document(case, serving_engine(), found),
+        "products": {"forward": forward[_PRODUCT].document(), "both": both[_PRODUCT].document()},
         "ways": verdicts,
     }
-    _set_shares(compared, found)
-    return compared
-
-
-def _set_shares(compared: dict[str, Any], found: Limits) -> None:
-    for verdict in compared["ways"].values():
-        for phase, useful in compared["flops"].items():
-            if phase in verdict:
-                # The peak is a best of ten, so it is the best round that is compared with it.
-                rate = useful / min(verdict[phase]["rounds"])
-                verdict[phase]["share_of_peak"] = rate / found.flops if verdict["same"] else None
 
 
 def _verified(

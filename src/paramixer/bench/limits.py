@@ -30,7 +30,9 @@ DEFAULT = Limits(flops=138e9, bandwidth=20e9)
 
 def measure(say: Say, quick: bool = False) -> Limits:
     """The limits on the threads that torch has now; quick ones are no measurement."""
-    peak = flops(say, quick)
+    say("GEMM peak")
+    run, operations = product(quick)
+    peak = operations / _best(run)
     say("memory bandwidth")
     # So far beyond the last cache that hardly anything of it is found there.
     count = 2**14 if quick else max(2**26, 2 * last_cache_bytes())
@@ -40,12 +42,11 @@ def measure(say: Say, quick: bool = False) -> Limits:
     return Limits(peak, max(copy, triad))
 
 
-def flops(say: Say, quick: bool = False) -> float:
-    """Floating-point operations a second in the best of ten large matrix products."""
-    say("GEMM peak")
+def product(quick: bool = False) -> tuple[Callable[[], object], int]:
+    """A large matrix product to be timed, and its floating-point operations."""
     size = 128 if quick else 2048
-    left, right, product = (torch.ones(size, size) for _ in range(3))
-    return 2 * size**3 / _best(lambda: torch.mm(left, right, out=product))
+    left, right, result = (torch.ones(size, size) for _ in range(3))
+    return lambda: torch.mm(left, right, out=result), 2 * size**3
 
 
 def _best(run: Callable[[], object]) -> float:

@@ -14,9 +14,9 @@ from paramixer.bench.progress import Say, within
 from paramixer.bench.settings import Settings
 from paramixer.bench.timing import inference, interleaved, training
 from paramixer.bench.ways import ENGINE, WAYS, Run, Way
+from paramixer.machine import serving_engine
 
 _PRODUCT = "a large matrix product"
-from paramixer.machine import serving_engine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -409,3 +409,11 @@ def test_the_figure_is_what_its_script_draws(tmp_path):
     with Image.open(tmp_path / "drawn.png") as drawn, Image.open(FIGURE) as kept:
         assert np.array_equal(np.asarray(drawn), np.asarray(kept))
     assert FIGURE.stat().st_size < 200_000
+
+
+def test_a_list_that_claims_a_trillion_empty_strings_is_refused(tmp_path):
+    header = b"{'descr': '|S0', 'fortran_order': True, 'shape': (1, 1000000000000)}"
+    file = tmp_path / "list.npy"
+    file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(DataError, match="table of strings"):
+        lra_pictures._array(file.read_bytes(), file)

@@ -119,7 +119,7 @@ def _mapped(path: Path) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+            return _real(np.load(path, mmap_mode="r", allow_pickle=False))
     except _BROKEN as error:
         raise _unreadable(path, error) from error
 
@@ -134,10 +134,17 @@ def held(path: Path) -> dict[str, NDArray[Any]]:
             found = {}
             for name in packed.namelist():
                 with packed.open(name) as file:
-                    found[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
+                    found[name.removesuffix(".npy")] = _real(np.lib.format.read_array(file, allow_pickle=False))
             return found
     except _BROKEN as error:
         raise _unreadable(path, error) from error
+
+
+def _real(array: NDArray[Any]) -> NDArray[Any]:
+    """Items of no width take no room in the file, however many it claims to have."""
+    if array.dtype.itemsize == 0:
+        raise ValueError("its items have no width")
+    return array
 
 
 def _unreadable(path: Path, error: BaseException) -> DataError:

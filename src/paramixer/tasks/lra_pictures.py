@@ -98,7 +98,8 @@ def _array(data: bytes, file: Path) -> list[list[str]]:
         raise DataError(
             f"cannot be read ({error}); it must be an array of strings, never of Python objects", file
         ) from error
-    if table.ndim != 2 or table.dtype.kind not in "SU":
+    # Strings of no width take no room in the file, however many it claims to have.
+    if table.ndim != 2 or table.dtype.kind not in "SU" or table.dtype.itemsize == 0:
         raise DataError(f"is an array of {table.dtype} with {table.ndim} axes; it must be a table of strings", file)
     if table.dtype.kind == "S":
         try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paramixer.tasks import cache, task
 from paramixer.tasks.progress import Counter, silent
 from paramixer.tasks.registry import Definition
-from paramixer.tasks.samples import Shares, write_samples
-from paramixer.tasks.task import Facts, Preparation, Task
-from paramixer.tasks.texts import read_texts
+from paramixer.tasks.samples import Shares
+from paramixer.tasks.task import Task
+from paramixer.tasks.texts import prepared_texts
 
 
 def load(
@@ -23,24 +22,18 @@ def load(
     count: Counter = silent,
 ) -> Task:
     """The first N - 1 characters of every paper behind a CLS token; cut 70 / 20 / 10 where the source has no splits."""
-    settings = {"length": length, "seed": seed, "text": text, "label": label, "encoding": encoding}
-
-    def build(preparation: Preparation) -> Facts:
-        return write_samples(
-            preparation,
-            lambda: read_texts(source, text, label, encoding),
-            source=str(source),
-            name="documents",
-            preset="documents-16k" if length <= 16384 else "documents-32k",
-            length=length,
-            seed=seed,
-            settings=settings,
-            shares=Shares(validation=0.2, test=0.1),
-            target="class",
-            cls=True,
-        )
-
-    return task.prepared("documents", {"source": cache.identity(source), **settings}, build, count)
+    return prepared_texts(
+        "documents",
+        "documents-16k" if length <= 16384 else "documents-32k",
+        source,
+        length=length,
+        seed=seed,
+        text=text,
+        label=label,
+        encoding=encoding,
+        shares=Shares(validation=0.2, test=0.1),
+        count=count,
+    )
 
 
 TASKS = (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paramixer.tasks import cache, task
 from paramixer.tasks.progress import Counter, silent
 from paramixer.tasks.registry import Definition
-from paramixer.tasks.samples import Shares, write_samples
-from paramixer.tasks.task import Facts, Preparation, Task
-from paramixer.tasks.texts import read_texts
+from paramixer.tasks.samples import Shares
+from paramixer.tasks.task import Task
+from paramixer.tasks.texts import prepared_texts
 
 
 def load(
@@ -24,25 +23,18 @@ def load(
     count: Counter = silent,
 ) -> Task:
     """Reviews cut to N - 1 characters behind a CLS token; the validation split is cut from the training texts."""
-    settings = {"length": length, "seed": seed, "text": text, "label": label, "encoding": encoding}
-    settings |= {"validation": validation}
-
-    def build(preparation: Preparation) -> Facts:
-        return write_samples(
-            preparation,
-            lambda: read_texts(source, text, label, encoding),
-            source=str(source),
-            name="text",
-            preset="text",
-            length=length,
-            seed=seed,
-            settings=settings,
-            shares=Shares(validation=validation),
-            target="class",
-            cls=True,
-        )
-
-    return task.prepared("text", {"source": cache.identity(source), **settings}, build, count)
+    return prepared_texts(
+        "text",
+        "text",
+        source,
+        length=length,
+        seed=seed,
+        text=text,
+        label=label,
+        encoding=encoding,
+        shares=Shares(validation=validation),
+        count=count,
+    )
 
 
 TASKS = (

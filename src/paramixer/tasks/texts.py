@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
-from paramixer.tasks import archives, tables
+from paramixer.tasks import archives, cache, tables, task
 from paramixer.tasks.errors import DataError
-from paramixer.tasks.samples import Sample
+from paramixer.tasks.progress import Counter
+from paramixer.tasks.samples import Sample, Shares, write_samples
+from paramixer.tasks.task import Facts, Preparation, Task
 
 # What sources call the three splits.
 SPLIT_NAMES = {
@@ -17,6 +20,40 @@ SPLIT_NAMES = {
 }
 # IMDB's folder of reviews without a rating.
 _WITHOUT_CLASS = "unsup"
+
+
+def prepared_texts(
+    name: str,
+    preset: str,
+    source: Path,
+    *,
+    length: int,
+    seed: int,
+    text: str,
+    label: str,
+    encoding: str,
+    shares: Shares,
+    count: Counter,
+) -> Task:
+    """The task of this name: the first N - 1 characters of every text behind a CLS token, and its class."""
+    settings = {"length": length, "seed": seed, "text": text, "label": label, "encoding": encoding, **asdict(shares)}
+
+    def build(preparation: Preparation) -> Facts:
+        return write_samples(
+            preparation,
+            lambda: read_texts(source, text, label, encoding),
+            source=str(source),
+            name=name,
+            preset=preset,
+            length=length,
+            seed=seed,
+            settings=settings,
+            shares=shares,
+            target="class",
+            cls=True,
+        )
+
+    return task.prepared(name, {"source": cache.identity(source), **settings}, build, count)
 
 
 def read_texts(source: Path, text: str, label: str, encoding: str = "utf-8") -> Iterator[Sample]:

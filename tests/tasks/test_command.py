@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree
 
+import numpy as np
 import pytest
 
 import paramixer as pm
 from paramixer.cli import main
-from paramixer.tasks.summary import summarise, warnings
+from paramixer.tasks.summary import _bins, summarise, warnings
 
 
 @pytest.fixture
@@ -97,3 +98,9 @@ def test_prepared_facts_are_json_that_anyone_can_read(reviews, cache_folder):
     assert document["fingerprint"] == task.fingerprint
     assert document["classes"] == ["neg", "pos"]
     assert document["vocabulary"]["symbols"][:3] == ["<pad>", "<unknown>", "<cls>"]
+
+
+def test_a_histogram_begins_at_the_shortest_sequence():
+    assert _bins(np.array([900, 1000]))[0] == 900
+    assert _bins(np.array([7, 7]))[[0, -1]].tolist() == [7, 8]
+    assert _bins(np.array([3, 40_000]))[0] == pytest.approx(3)

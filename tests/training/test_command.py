@@ -99,8 +99,8 @@ def test_ones_own_file_trains_evaluates_and_predicts(reviews, capsys):
         assert main(["predict", "run", str(reviews), "--out", f"out/found.{suffix}"]) == 0
     with Path("out/found.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["id"] for row in rows] == [f"r{number}" for number in range(60)]
-    assert list(rows[0]) == ["id", "prediction", "probability_1", "probability_2"]
+    assert [row["name"] for row in rows] == [f"r{number}" for number in range(60)]
+    assert list(rows[0]) == ["name", "prediction", "probability_1", "probability_2"]
     for row in rows:
         shares = {label: float(row[f"probability_{label}"]) for label in ("1", "2")}
         assert sum(shares.values()) == pytest.approx(1)
@@ -121,6 +121,29 @@ def test_predictions_do_not_depend_on_the_batch(reviews):
     for one, other in zip(*found, strict=True):
         assert one["probability_1"] == pytest.approx(other["probability_1"], abs=1e-5)
         assert one["id"] == other["id"]
+
+
+@pytest.mark.slow
+def test_a_file_of_a_gigabyte_is_predicted_in_little_memory(reviews):
+    main(["train", str(reviews), "--text", "review", "--label", "stars", *SMALL, *MODEL, "--out", "run"])
+    with Path("large.csv").open("w") as file:
+        file.write("id,review\n")
+        for number in range(10_000):
+            file.write(f"{number},{'good bad ' * 12_000}\n")
+    assert Path("large.csv").stat().st_size > 1e9
+    measured = """
+import resource, sys
+from paramixer.cli import main
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+main(["predict", "run", "reviews.csv", "--out", "small.csv"])
+before = peak()
+main(["predict", "run", "large.csv", "--out", "large.out.csv"])
+print("grew by", peak() - before, "MB")
+"""
+    found = subprocess.run([sys.executable, "-c", measured], text=True, capture_output=True, check=True).stdout
+    assert int(re.search(r"grew by (\d+) MB", found)[1]) < 200
+    with Path("large.out.csv").open() as file:
+        assert sum(1 for _ in file) == 10_001
 
 
 def test_values_are_predicted_from_lists_of_numbers(tmp_path):
@@ -193,7 +216,7 @@ def test_a_terminal_is_not_needed_and_ctrl_c_says_how_to_go_on(tmp_path):
     while "run folder" not in process.stdout.readline():
         assert process.poll() is None
     metrics = Path("run/metrics.jsonl")
-    while not (metrics.exists() and metrics.read_text()):
+    while not (metrics.exists() and "train" in metrics.read_text()):
         assert process.poll() is None
     process.send_signal(2)
     _, errors = process.communicate(timeout=60)

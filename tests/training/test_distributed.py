@@ -105,21 +105,23 @@ def test_only_the_first_process_writes(runs):
 
 @pytest.mark.slow
 def test_the_same_command_runs_under_torchrun(tmp_path):
-    launcher = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc_per_node=2",
-        "--master_port=0",
-        "-m",
-        "paramixer",
-    ]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "paramixer"]
     small = ["--length", "12", "--train", "41", "--validation", "9", "--test", "7", "--steps", "6", "--batch", "4"]
     command = [*launcher, "train", "order", *small, "--model.channels", "6"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=240)
     assert found.returncode == 0, found.stderr[-3000:]
     assert found.stdout.count("on test: error") == 1
     record = json.loads((tmp_path / "runs" / "order-1" / "record.json").read_text())
     assert record["processes"] == 2
     assert not (tmp_path / "runs" / "order-2").exists()
+
+    def again(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*launcher, *words], cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=240
+        )
+
+    resumed = again("train", "--resume", "runs/order-1", "--steps", "12")
+    assert resumed.returncode == 0, resumed.stderr[-3000:]
+    assert json.loads((tmp_path / "runs" / "order-1" / "record.json").read_text())["steps"] == 12
+    assert again("evaluate", "runs/order-1").stdout.count("test, 7 sequences") == 1

@@ -20,9 +20,8 @@ def task(**sizes: int) -> pm.tasks.Task:
 
 def model(seed: int = 0, **fields: object) -> pm.Paramixer:
     """With dropout, so that random numbers count."""
-    config = pm.ParamixerConfig(
-        length=12, vocabulary=6, outputs=4, channels=6, hidden=5, embedding_dropout=0.1, block_dropout=0.1, **fields
-    )
+    dropout = {"embedding_dropout": 0.1, "block_dropout": 0.1}
+    config = pm.ParamixerConfig(length=12, vocabulary=6, outputs=4, channels=6, hidden=5, **dropout | fields)
     return pm.Paramixer(config, generator=torch.Generator().manual_seed(seed))
 
 

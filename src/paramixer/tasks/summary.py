@@ -100,7 +100,7 @@ def _summary(task: Task, split: Sequences) -> SplitSummary:
 
 
 def _bins(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    low, high = max(1, int(lengths.min(initial=1))), int(lengths.max(initial=2)) + 1
+    low, high = max(1, int(lengths.min())), int(lengths.max()) + 1
     if high > 50 * low:
         return np.geomspace(low, high, 60)
     return np.linspace(low, max(high, low + 1), 60)

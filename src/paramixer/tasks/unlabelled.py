@@ -41,6 +41,16 @@ def read(source: Path, facts: Facts, text: str | None = None, id: str | None = N
         yield Asked(name, _encoded(found, facts, place))
 
 
+def id_column(source: Path, facts: Facts, id: str | None = None) -> str | None:
+    """The column of a table that names its sequences; None where there is none, and for what is no table."""
+    if not tables.is_table(source):
+        return None
+    there = tables.columns(source)
+    if id is not None and id not in there:
+        raise DataError(f"there is no column {id!r}; it has {', '.join(there)}", source)
+    return next((name for name in (id, facts.settings.get("id"), "id") if name in there), None)
+
+
 def _raw(source: Path, facts: Facts, text: str | None, id: str | None) -> Iterator[tuple[str, str, Any]]:
     if tables.is_table(source):
         yield from _cells(source, facts, text, id)
@@ -64,10 +74,8 @@ def _cells(source: Path, facts: Facts, text: str | None, id: str | None) -> Iter
     column = text or facts.settings.get("text")
     if column is None:
         raise DataError(f"which column holds the sequences? name it with --text; it has {', '.join(there)}", source)
-    named = id or facts.settings.get("id") or ("id" if "id" in there else None)
-    wanted = [column] if named is None or named not in there else [column, named]
-    if id is not None and id not in there:
-        raise DataError(f"there is no column {id!r}; it has {', '.join(there)}", source)
+    named = id_column(source, facts, id)
+    wanted = [column] if named is None else [column, named]
     written = False
     if facts.features is not None:
         written = own.are_numbers([value for _, (value,) in islice(tables.read(source, [column]), _LOOKED_AT)])

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from accelerate import Accelerator, PartialState
 from rich.console import Console
 
 from paramixer import machine
@@ -22,6 +21,7 @@ from paramixer.training.building import config_for
 from paramixer.training.fit import Interrupted, Outcome, fit
 from paramixer.training.metrics import measured
 from paramixer.training.options import TrainingOptions
+from paramixer.training.processes import accelerator
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Shown, Silent
 
@@ -54,7 +54,8 @@ class EvaluateOptions:
 
 def train(options: TrainOptions, console: Console) -> Outcome:
     """``paramixer train``."""
-    if not PartialState().is_main_process:
+    processes = accelerator()
+    if not processes.is_main_process:
         console = Console(quiet=True)
     resume = options.resume is not None
     if options.resume is not None:
@@ -69,7 +70,7 @@ def train(options: TrainOptions, console: Console) -> Outcome:
         if folder.config.exists():
             raise ValueError(f"there is a run in {folder.path} already; --resume it, or choose another --out")
     # Nobody writes before everybody has looked.
-    PartialState().wait_for_everyone()
+    processes.wait_for_everyone()
     if options.task is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
     task = _task(options, console)
@@ -97,6 +98,9 @@ def train(options: TrainOptions, console: Console) -> Outcome:
 
 def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
     """``paramixer evaluate``."""
+    processes = accelerator()
+    if not processes.is_main_process:
+        console = Console(quiet=True)
     folder = RunFolder(options.run)
     started = read_options(folder.read_config())
     task = _task(started, console)
@@ -104,24 +108,22 @@ def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
     if known != task.fingerprint:
         raise ValueError(f"the data has changed since {folder.path} was trained; restore it to evaluate")
     model = Paramixer.from_pretrained(folder.model)
-    accelerator = Accelerator()
     pad = task.vocabulary.pad if task.vocabulary else None
     collate = Collate(pad or 0, model.config.padding == "length")
     display = Shown(console)
     with display:
         tick = display.evaluating(options.split, len(task.splits[options.split]))
         answer, targets = answers(
-            accelerator.prepare_model(model, evaluation_mode=True),
+            processes.prepare_model(model, evaluation_mode=True),
             task.splits[options.split],
             options.batch,
             collate,
-            accelerator,
+            processes,
             tick=tick,
         )
     found = measured(answer, targets, task.metric)
-    if accelerator.is_main_process:
-        numbers = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-        console.print(f"{options.split}, {len(targets)} sequences: {numbers}", highlight=False)
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+    console.print(f"{options.split}, {len(targets)} sequences: {numbers}", highlight=False)
     return found
 
 
@@ -155,7 +157,7 @@ def _task(options: TrainOptions, console: Console) -> Task:
 def _print_chosen(model: Paramixer, folder: RunFolder, console: Console) -> None:
     config = model.config
     count = sum(parameter.numel() for parameter in model.parameters())
-    accelerator = Accelerator()
+    processes = accelerator()
     console.print(
         f"model: {config.blocks} block{'s' if config.blocks > 1 else ''} of {config.protocol.upper()}, "
         f"channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}, {count} parameters",
@@ -163,8 +165,8 @@ def _print_chosen(model: Paramixer, folder: RunFolder, console: Console) -> None
         soft_wrap=True,
     )
     console.print(
-        f"engine {machine.serving_engine()} on {accelerator.device}, {torch.get_num_threads()} threads, "
-        f"{accelerator.num_processes} process{'es' if accelerator.num_processes > 1 else ''}; run folder {folder.path}",
+        f"engine {machine.serving_engine()} on {processes.device}, {torch.get_num_threads()} threads, "
+        f"{processes.num_processes} process{'es' if processes.num_processes > 1 else ''}; run folder {folder.path}",
         highlight=False,
         soft_wrap=True,
     )

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -28,6 +27,7 @@ from paramixer.training.board import Board
 from paramixer.training.inputs import write_inputs
 from paramixer.training.metrics import METRICS, loss_of, measured
 from paramixer.training.options import TrainingOptions, goal
+from paramixer.training.processes import accelerator
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Display, Silent
 from paramixer.training.signals import asked_to_stop
@@ -85,7 +85,8 @@ def fit(
     run = _Run(model, task, options or TrainingOptions(), RunFolder(Path(folder)), seed, display or Silent())
     # The caller's random numbers are left alone.
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        # Processes must not drop the same units of their different sequences.
+        torch.manual_seed(seed + (run.accelerator.process_index << 32))
         return run.whole(resume, started_with or {})
 
 
@@ -107,7 +108,7 @@ class _Run:
     ) -> None:
         self.options = options.resolved(recipe(task.preset))
         self.task, self.folder, self.seed, self.display = task, folder, seed, display
-        self.accelerator = Accelerator()
+        self.accelerator = accelerator()
         self.plain = model
         self.model: nn.Module = self.accelerator.prepare_model(model)
         if options.compile:
@@ -122,7 +123,7 @@ class _Run:
         self.collate = Collate(pad or 0, model.config.padding == "length")
         if not self.collate.with_lengths and pad is None and any(map(_shorter_than(task.length), task.splits.values())):
             raise ValueError("sequences are shorter than N and there is no pad symbol; use padding='length'")
-        self.progress = state.Progress()
+        self.progress = state.Progress(batch=self._per_step)
         self.last_step = self._last_step()
         self._since = time.monotonic()
         self._saved_at = self._since
@@ -171,7 +172,13 @@ class _Run:
             )
         checkpoint = state.latest(self.folder.state)
         if checkpoint is not None:
-            self.progress = state.read(checkpoint, self.plain, self.optimiser)
+            self.progress = state.read(checkpoint, self.plain, self.optimiser, self.accelerator.process_index)
+            if self.progress.batch != self._per_step:
+                raise ValueError(
+                    f"a step of {self.folder.path} was {self.progress.batch} sequences and would now be "
+                    f"{self._per_step} ({self.accelerator.num_processes} processes); "
+                    "resume with as many processes as before"
+                )
         if self.accelerator.is_main_process:
             state.tidy(self.folder.state)
             self.folder.keep_lines(self.progress.lines)
@@ -339,10 +346,15 @@ class _Run:
 
     def _save(self) -> None:
         self.progress.seconds, self._since = self._seconds(), time.monotonic()
+        random = {device: self._from_everyone(row) for device, row in state.random_state().items()}
         if self.accelerator.is_main_process:
-            state.write(self.folder.state, self.progress, self.plain, self.optimiser)
+            state.write(self.folder.state, self.progress, self.plain, self.optimiser, random)
         self.accelerator.wait_for_everyone()
         self._saved_at = time.monotonic()
+
+    def _from_everyone(self, row: Tensor) -> Tensor:
+        rows: Tensor = self.accelerator.gather(row[None].to(self.accelerator.device))
+        return rows.cpu()
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self._since

@@ -59,8 +59,9 @@ def predict(options: PredictOptions, console: Console) -> int:
     count = 0
     with counted(console) as progress, written(options.out) as write:
         asked = progress(unlabelled.read(options.file, facts, options.text, options.id), "predicting")
-        for row in answered(model, facts, asked, options.batch):
-            write(row)
+        named = unlabelled.id_column(options.file, facts, options.id) or "id"
+        for name, row in answered(model, facts, asked, options.batch):
+            write({named: name, **row})
             count += 1
         if not count:
             raise DataError("there is not a single sequence in it", options.file)
@@ -69,8 +70,8 @@ def predict(options: PredictOptions, console: Console) -> int:
 
 
 @torch.no_grad()
-def answered(model: Paramixer, facts: Facts, asked: Iterable[Asked], batch: int) -> Iterator[Row]:
-    """A row for every sequence, in its order: id, prediction, and the probability of each class."""
+def answered(model: Paramixer, facts: Facts, asked: Iterable[Asked], batch: int) -> Iterator[tuple[str, Row]]:
+    """For every sequence, in its order: its id, and a row of the prediction and the probability of each class."""
     model.eval()
     pad = facts.vocabulary.pad if facts.vocabulary else None
     collate = Collate(pad or 0, model.config.padding == "length")
@@ -83,17 +84,17 @@ def answered(model: Paramixer, facts: Facts, asked: Iterable[Asked], batch: int)
             items = [Item(torch.from_numpy(chunk[index].sequence), torch.tensor(0)) for index in part]
             inputs, lengths, _ = collate(items)
             answers = model(inputs) if lengths is None else model(inputs, lengths)
-            rows |= {index: _row(chunk[index].id, answer, facts) for index, answer in zip(part, answers, strict=True)}
-        yield from (rows[index] for index in range(len(chunk)))
+            rows |= {index: _row(answer, facts) for index, answer in zip(part, answers, strict=True)}
+        yield from ((found.id, rows[index]) for index, found in enumerate(chunk))
 
 
-def _row(name: str, answer: Tensor, facts: Facts) -> Row:
+def _row(answer: Tensor, facts: Facts) -> Row:
     if facts.target == "value":
-        return {"id": name, "prediction": float(answer)}
+        return {"prediction": float(answer)}
     probabilities = answer.double().softmax(-1).tolist()
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     shares = {f"probability_{label}": share for label, share in zip(facts.classes, probabilities, strict=True)}
-    return {"id": name, "prediction": facts.classes[best], **shares}
+    return {"prediction": facts.classes[best], **shares}
 
 
 @contextmanager

@@ -15,6 +15,7 @@ FORMAT = 1
 # A comment, so that the command line reads the file as it is.
 _HEADER_START = "# paramixer run, format "
 _HEADER = f"{_HEADER_START}{FORMAT}\n"
+_METRICS = {"kind": "format", "format": FORMAT}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RunFolder:
         return found
 
     def lines(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl; one that was cut off by a crash is left out."""
+        """The lines of metrics.jsonl below the one with its format; one that was cut off by a crash is left out."""
         if not self.metrics.is_file():
             return []
         found = []
@@ -96,7 +97,9 @@ class RunFolder:
                 found.append(json.loads(line))
             except ValueError:
                 break
-        return found
+        if found and found[0] != _METRICS:
+            raise ValueError(f"{self.metrics} begins with {found[0]}, this version of paramixer reads {_METRICS}")
+        return found[1:]
 
     def add_line(self, line: dict[str, Any]) -> None:
         """One more line of metrics.jsonl."""
@@ -105,5 +108,5 @@ class RunFolder:
 
     def keep_lines(self, count: int) -> None:
         """Only the first so many lines of metrics.jsonl: what came after a checkpoint will come again."""
-        text = "".join(json.dumps(line) + "\n" for line in self.lines()[:count])
+        text = "".join(json.dumps(line) + "\n" for line in [_METRICS, *self.lines()[:count]])
         replace_file(self.metrics, text.encode())

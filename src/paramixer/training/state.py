@@ -32,6 +32,8 @@ class Progress:
     """Epochs done."""
     position: int = 0
     """Steps done in the epoch under way."""
+    batch: int = 0
+    """Sequences in a step, of all processes together."""
     seconds: float = 0.0
     """Time spent training."""
     tokens: int = 0
@@ -52,14 +54,18 @@ class Progress:
     """How many those are."""
 
 
-def write(folder: Path, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer) -> Path:
-    """A new checkpoint below the folder; older ones are removed once it is there."""
+def write(
+    folder: Path, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer, random: dict[str, Tensor]
+) -> Path:
+    """A new checkpoint below the folder; older ones are removed once it is there.
+
+    Args:
+        random: what :func:`random_state` gives, with a row for every process.
+    """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors |= {f"random.cuda.{n}": state for n, state in enumerate(torch.cuda.get_rng_state_all())}
+    tensors |= {f"random.{device}": rows for device, rows in random.items()}
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,8 +99,16 @@ def latest(folder: Path) -> Path | None:
     return max(_checkpoints(folder), default=None)
 
 
-def read(checkpoint: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-    """Put model, optimiser and random numbers into the state of the checkpoint, and say where the run is."""
+def random_state() -> dict[str, Tensor]:
+    """The random numbers of this process, by device."""
+    found = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        found["cuda"] = torch.cuda.get_rng_state()
+    return found
+
+
+def read(checkpoint: Path, model: nn.Module, optimiser: torch.optim.Optimizer, process: int = 0) -> Progress:
+    """Put model, optimiser and this process's random numbers into the checkpoint's state; say where the run is."""
     document = _document(checkpoint)
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
@@ -117,10 +131,12 @@ def read(checkpoint: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -
         states.setdefault(int(number), {})[key] = tensor
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": states, "param_groups": groups})
-    torch.set_rng_state(tensors["random.cpu"])
-    for device, state in enumerate(_below(tensors, "random.cuda.").values()):
-        if device < torch.cuda.device_count():
-            torch.cuda.set_rng_state(state, device)
+    random = _below(tensors, "random.")
+    if process < len(random["cpu"]):
+        # A row alone: torch crashes on one inside a larger tensor.
+        torch.set_rng_state(random["cpu"][process].clone())
+        if "cuda" in random and torch.cuda.is_available():
+            torch.cuda.set_rng_state(random["cuda"][process].clone())
     return Progress(**document["progress"])
 
 

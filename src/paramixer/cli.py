@@ -29,12 +29,16 @@ from paramixer.tasks import command as data
 from paramixer.training import command as training
 from paramixer.training.building import DECIDED
 from paramixer.training.fit import TrainingError
+from paramixer.training.models import ModelsOptions, show_models
 from paramixer.training.predict import PredictOptions, predict
 
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 # The caller's mistakes, and what a machine may lack; everything else is ours and deserves its traceback.
 _USER_ERRORS = (ValueError, OSError, jsonargparse.ArgumentError, TrainingError)
+
+
+_MODEL = ("--model", "--model.mixer")
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ def _extend_train(parser: jsonargparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", type=str, default=absent, help="A task's name, or a file of your own.")
     parser.add_argument("--config", action="config", help="A YAML file with any of these settings.")
     parser.add_class_arguments(ParamixerConfig, "model", skip=set(DECIDED))
+    short = parser._option_string_actions["--model"]
+    short.metavar, short.help = "NAME", f"Short for {_MODEL[1]}; see paramixer models."
     # Nothing said is the preset's, whatever the dataclass has.
     fields = [action.dest for action in parser._actions if action.dest.startswith("model.")]
     parser.set_defaults(dict.fromkeys(fields))
@@ -140,6 +146,7 @@ COMMANDS: Commands = {
     "train": Command(training.TrainOptions, training.train, _extend_train, ("task", "model")),
     "evaluate": Command(training.EvaluateOptions, training.evaluate),
     "predict": Command(PredictOptions, predict),
+    "models": Command(ModelsOptions, show_models),
     "data": {
         "list": Command(data.ListOptions, data.show_list),
         "prepare": Command(data.PrepareOptions, data.prepare),
@@ -153,8 +160,9 @@ _GROUPS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns 0, or 2 for a mistake of the caller, which is told in one line, or 130 after Ctrl-C."""
+    words = [_spelled_out(word) for word in (sys.argv[1:] if arguments is None else arguments)]
     try:
-        parsed = parser().parse_args(arguments)
+        parsed = parser().parse_args(words)
         command, flags = _chosen(COMMANDS, parsed)
         command.call(command.options(**flags), Console())
     except SystemExit as leaving:
@@ -164,17 +172,23 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"paramixer: {str(wish) or 'interrupted'}", file=sys.stderr)
         return 130
     except _USER_ERRORS as error:
-        print(f"paramixer: {' '.join(str(error).split())}{_nearest(str(error), arguments)}", file=sys.stderr)
+        print(f"paramixer: {' '.join(str(error).split())}{_nearest(str(error), words)}", file=sys.stderr)
         return 2
     return 0
 
 
-def _nearest(error: str, arguments: list[str] | None) -> str:
+def _spelled_out(word: str) -> str:
+    """``--model NAME`` names the mixer; by itself jsonargparse would expect a file with all of the model's fields."""
+    short, written, name = word.partition("=")
+    return f"{_MODEL[1]}{written}{name}" if short == _MODEL[0] else word
+
+
+def _nearest(error: str, arguments: list[str]) -> str:
     """The flag that a mistyped one may have meant."""
     found = re.search(r"unrecognized arguments: (--[\w.]+)", error)
     if found is None:
         return ""
-    words = [word for word in (sys.argv[1:] if arguments is None else arguments) if not word.startswith("-")]
+    words = [word for word in arguments if not word.startswith("-")]
     command: Any = COMMANDS
     whole = parser()
     for word in words:

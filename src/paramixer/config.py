@@ -32,6 +32,15 @@ class ParamixerConfig:
     """H, width of the hidden layers of the link MLPs and of g."""
     blocks: int = 1
     """L, how many blocks are stacked."""
+    mixer: str = "paramixer"
+    """What mixes the positions: paramixer, or one of the rivals that the command paramixer models lists. For a rival,
+    hidden is the width of its feed-forward, and what belongs to links does nothing."""
+    heads: int = 1
+    """Heads of a rival's attention."""
+    rank: int | None = None
+    """Of a rival: Linformer's k, landmarks, random features, states; None for its usual number."""
+    window: int | None = None
+    """Of a rival: width of local attention, bucket, block or stride; None for its usual number."""
     protocol: ProtocolName = "chord"
     """Which positions a factor links: chord, cdil, or links for a table of your own."""
     links: int | None = None
@@ -77,7 +86,8 @@ class ParamixerConfig:
                 # numpy's whole numbers are welcome, but JSON knows only Python's.
                 object.__setattr__(self, field.name, int(value))
         check_types(self)
-        for name in ("length", "outputs", "vocabulary", "features", "channels", "hidden", "blocks", "keep"):
+        counts = ("length", "outputs", "vocabulary", "features", "channels", "hidden", "blocks", "keep")
+        for name in (*counts, "heads", "rank", "window"):
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise ValueError(f"{name}={count}; it must be at least 1")

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from paramixer import initialisation, pretrained
+from paramixer.baselines import registry
 from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
 from paramixer.heads import Head
@@ -45,21 +46,7 @@ class Paramixer(nn.Module):
         if config.positions:
             self.positions = initialisation.embedding(config.length, config.channels, None, None, generator)
         self.dropout = Dropout(config.embedding_dropout)
-        self.blocks = nn.ModuleList(
-            ParamixerBlock(
-                config.length,
-                config.channels,
-                config.hidden,
-                protocol=config.link_protocol(),
-                residual=config.residual,
-                ring=config.ring,
-                dropout=config.block_dropout,
-                init=config.init,
-                keep=config.keep,
-                generator=generator,
-            )
-            for _ in range(config.blocks)
-        )
+        self.blocks = nn.ModuleList(_blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
 
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -96,9 +83,13 @@ class Paramixer(nn.Module):
         """
         path = pretrained.find(folder)
         config = pretrained.load_config(path)
-        # Without memory until the weights are known to fit: a damaged config may ask for any amount.
-        with torch.device("meta"):
-            model = cls(config)
+        if config.mixer == registry.OWN:
+            # Without memory until the weights are known to fit: a damaged config may ask for any amount.
+            with torch.device("meta"):
+                model = cls(config)
+        else:
+            # Packages compute with what they draw, which needs memory.
+            model = cls(config, generator=torch.Generator())
         pretrained.load_weights(model, config, path)
         return model.eval()
 
@@ -179,3 +170,23 @@ class Paramixer(nn.Module):
             if not 0 <= token < self.config.vocabulary:
                 raise ValueError(f"token id {token} is outside the vocabulary, 0 to {self.config.vocabulary - 1}")
         return inputs
+
+
+def _blocks(config: ParamixerConfig, generator: Generator | None) -> list[nn.Module]:
+    if config.mixer != registry.OWN:
+        return registry.layers(config, generator)
+    return [
+        ParamixerBlock(
+            config.length,
+            config.channels,
+            config.hidden,
+            protocol=config.link_protocol(),
+            residual=config.residual,
+            ring=config.ring,
+            dropout=config.block_dropout,
+            init=config.init,
+            keep=config.keep,
+            generator=generator,
+        )
+        for _ in range(config.blocks)
+    ]

@@ -161,4 +161,7 @@ def _in_order(content: bytes) -> bytes:
 
 
 def _digest(config: ParamixerConfig) -> str:
-    return hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()
+    # Only what was chosen: a field that a later version adds changes nothing.
+    defaults = {field.name: field.default for field in dataclasses.fields(config)}
+    chosen = {name: value for name, value in dataclasses.asdict(config).items() if value != defaults[name]}
+    return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()

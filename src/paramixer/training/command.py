@@ -10,18 +10,22 @@ import torch
 from rich.console import Console
 
 from paramixer import machine
+from paramixer.baselines import registry
+from paramixer.config import ParamixerConfig
 from paramixer.network import Paramixer
-from paramixer.tasks import registry
+from paramixer.tasks import registry as tasks
 from paramixer.tasks.command import TaskOptions, print_summary
 from paramixer.tasks.progress import counted
 from paramixer.tasks.task import Task
 from paramixer.training.answers import answers
 from paramixer.training.batches import Collate
-from paramixer.training.building import config_for
-from paramixer.training.fit import Interrupted, Outcome, fit
+from paramixer.training.building import Model, config_for, count_parameters, load_model, model_for
+from paramixer.training.fit import Interrupted, fit
+from paramixer.training.linear import fit_ngrams
 from paramixer.training.metrics import measured
 from paramixer.training.options import TrainingOptions
 from paramixer.training.processes import accelerator
+from paramixer.training.record import Outcome
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Shown, Silent
 
@@ -38,6 +42,8 @@ class TrainOptions(TrainingOptions, TaskOptions):
     """Go on with the run in this folder; of all other flags only epochs, steps and minutes are heard then."""
     model: dict[str, Any] = field(default_factory=dict)
     """Fields of the model's config; the preset's where nothing is said."""
+    match: Literal["parameters"] | None = None
+    """Size a rival to as many parameters as Paramixer has on the task."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +77,23 @@ def train(options: TrainOptions, console: Console) -> Outcome:
             raise ValueError(f"there is a run in {folder.path} already; --resume it, or choose another --out")
     # Nobody writes before everybody has looked.
     processes.wait_for_everyone()
+    if (name := options.model.get("mixer", registry.OWN)) != registry.OWN:
+        registry.rival(name).check()
     if options.task is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
     task = _task(options, console)
     print_summary(task, console)
-    model = Paramixer(config_for(task, options.model), generator=torch.Generator().manual_seed(options.seed))
+    config = config_for(task, options.model, options.match is not None)
+    model = model_for(config, torch.Generator().manual_seed(options.seed))
     _print_chosen(model, folder, console)
     training = TrainingOptions(
         **{name.name: getattr(options, name.name) for name in dataclasses.fields(TrainingOptions)}
     )
     display = Silent() if console.quiet else Shown(console)
+    if not isinstance(model, Paramixer):
+        if resume:
+            raise ValueError(f"{folder.path} is fitted in one go; start it anew instead of resuming it")
+        return fit_ngrams(config, task, folder.path, seed=options.seed, display=display, started_with=document(options))
     try:
         return fit(
             model,
@@ -107,7 +120,7 @@ def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
     known = folder.read_record()["fingerprint"]
     if known != task.fingerprint:
         raise ValueError(f"the data has changed since {folder.path} was trained; restore it to evaluate")
-    model = Paramixer.from_pretrained(folder.model)
+    model = load_model(folder.model)
     pad = task.vocabulary.pad if task.vocabulary else None
     collate = Collate(pad or 0, model.config.padding == "length")
     display = Shown(console)
@@ -151,25 +164,31 @@ def read_options(document: dict[str, Any]) -> TrainOptions:
 def _task(options: TrainOptions, console: Console) -> Task:
     assert options.task is not None
     with counted(console) as count:
-        return registry.load(options.task, count=count, **options.given())
+        return tasks.load(options.task, count=count, **options.given())
 
 
-def _print_chosen(model: Paramixer, folder: RunFolder, console: Console) -> None:
-    config = model.config
-    count = sum(parameter.numel() for parameter in model.parameters())
+def _print_chosen(model: Model, folder: RunFolder, console: Console) -> None:
+    config, count = model.config, count_parameters(model)
     processes = accelerator()
-    console.print(
-        f"model: {config.blocks} block{'s' if config.blocks > 1 else ''} of {config.protocol.upper()}, "
-        f"channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}, {count} parameters",
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.print(f"model: {_described(config)}, {count} parameters", highlight=False, soft_wrap=True)
     console.print(
         f"engine {machine.serving_engine()} on {processes.device}, {torch.get_num_threads()} threads, "
         f"{processes.num_processes} process{'es' if processes.num_processes > 1 else ''}; run folder {folder.path}",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _described(config: ParamixerConfig) -> str:
+    if config.mixer == registry.OWN:
+        what = config.protocol.upper()
+    else:
+        chosen = registry.rival(config.mixer)
+        if chosen.linear:
+            return chosen.title
+        what = f"{chosen.title} with {config.heads} head{'s' if config.heads > 1 else ''}"
+    blocks = f"{config.blocks} block{'s' if config.blocks > 1 else ''}"
+    return f"{blocks} of {what}, channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}"
 
 
 def _new_folder(task: str | None) -> Path:

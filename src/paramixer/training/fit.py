@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paramixer import machine
 from paramixer.network import Paramixer
 from paramixer.presets import recipe
 from paramixer.tasks.task import Sequences, Task
@@ -24,10 +22,12 @@ from paramixer.training import state
 from paramixer.training.answers import answers, autocast
 from paramixer.training.batches import Batch, Collate, epoch_order, loaded, mine
 from paramixer.training.board import Board
+from paramixer.training.building import count_parameters
 from paramixer.training.inputs import write_inputs
 from paramixer.training.metrics import METRICS, loss_of, measured
 from paramixer.training.options import TrainingOptions, goal
 from paramixer.training.processes import accelerator
+from paramixer.training.record import Outcome, run_record
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Display, Silent
 from paramixer.training.signals import asked_to_stop
@@ -39,24 +39,6 @@ class TrainingError(RuntimeError):
 
 class Interrupted(KeyboardInterrupt):
     """Training was asked to stop; everything is saved."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came out of a run."""
-
-    metric: str
-    """How it is judged."""
-    validation: float
-    """The best metric on validation, by which the model was chosen."""
-    test: dict[str, float]
-    """Metric and loss of that model on test."""
-    steps: int
-    """Optimiser steps taken."""
-    best_step: int
-    """The step of the model."""
-    stopped: str
-    """Why training ended."""
 
 
 def fit(
@@ -401,26 +383,18 @@ class _Run:
         return outcome
 
     def _record(self, outcome: Outcome | None) -> dict[str, Any]:
-        return {
-            "finished": outcome is not None,
-            "task": self.task.name,
-            "fingerprint": self.task.fingerprint,
-            "preset": self.task.preset,
-            "settings": self.task.settings,
-            "model": asdict(self.plain.config),
-            "parameters": sum(parameter.numel() for parameter in self.plain.parameters()),
-            "training": asdict(self.options),
-            "seed": self.seed,
-            "processes": self.accelerator.num_processes,
-            "engine": machine.serving_engine(),
-            "commit": machine.commit(),
-            "machine": machine.machine(),
-            "seconds": self._seconds(),
-            "tokens": self.progress.tokens,
-            "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "epochs": [line for line in self.folder.lines() if line["kind"] == "validation"],
-            **(asdict(outcome) if outcome else {}),
-        }
+        return run_record(
+            self.task,
+            self.plain.config,
+            asdict(self.options),
+            parameters=count_parameters(self.plain),
+            seed=self.seed,
+            processes=self.accelerator.num_processes,
+            seconds=self._seconds(),
+            tokens=self.progress.tokens,
+            validations=[line for line in self.folder.lines() if line["kind"] == "validation"],
+            outcome=outcome,
+        )
 
 
 def _shorter_than(length: int) -> Any:

@@ -17,7 +17,6 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from paramixer.network import Paramixer
 from paramixer.tasks import unlabelled
 from paramixer.tasks.errors import DataError
 from paramixer.tasks.progress import counted
@@ -25,6 +24,7 @@ from paramixer.tasks.store import Item
 from paramixer.tasks.task import Facts
 from paramixer.tasks.unlabelled import Asked
 from paramixer.training.batches import Collate
+from paramixer.training.building import Model, load_model
 from paramixer.training.inputs import read_inputs
 
 # Among so many batches, sequences of similar length are answered together.
@@ -54,7 +54,7 @@ class PredictOptions:
 def predict(options: PredictOptions, console: Console) -> int:
     """``paramixer predict``; returns how many sequences were answered."""
     folder = options.run / "model" if (options.run / "model").is_dir() else options.run
-    model = Paramixer.from_pretrained(folder)
+    model = load_model(folder)
     facts, _ = read_inputs(folder)
     count = 0
     with counted(console) as progress, written(options.out) as write:
@@ -70,7 +70,7 @@ def predict(options: PredictOptions, console: Console) -> int:
 
 
 @torch.no_grad()
-def answered(model: Paramixer, facts: Facts, asked: Iterable[Asked], batch: int) -> Iterator[tuple[str, Row]]:
+def answered(model: Model, facts: Facts, asked: Iterable[Asked], batch: int) -> Iterator[tuple[str, Row]]:
     """For every sequence, in its order: its id, and a row of the prediction and the probability of each class."""
     model.eval()
     pad = facts.vocabulary.pad if facts.vocabulary else None

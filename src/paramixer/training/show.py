@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from paramixer.training import state
 
 if TYPE_CHECKING:
-    from paramixer.training.fit import Outcome
+    from paramixer.training.record import Outcome
 
 Tick = Callable[[int], None]
 

@@ -1,0 +1,129 @@
+"""Longformer, BigBird and Mamba from transformers."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import BigBirdConfig, BigBirdModel, LongformerConfig, MambaConfig
+from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention
+from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
+from transformers.models.mamba.modeling_mamba import MambaMixer
+
+from paramixer.baselines.layer import padded_to, whole_heads
+from paramixer.config import ParamixerConfig
+
+# That Mamba is slow without its kernels is said by ``paramixer models``, once.
+logging.getLogger("transformers.integrations.hub_kernels").addFilter(
+    lambda record: "falling back to its reference" not in record.getMessage()
+)
+
+
+class Longformer(nn.Module):
+    """A sliding window, and position 0 sees all and is seen by all."""
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        self.window = config.window or min(64, 2 * max(2, config.length // 4))
+        if self.window % 2:
+            raise ValueError(
+                f"window={self.window}; Longformer's is half to the left, half to the right: choose it even"
+            )
+        settings = LongformerConfig(
+            hidden_size=config.channels,
+            num_attention_heads=whole_heads(config),
+            num_hidden_layers=1,
+            attention_window=[self.window],
+            attention_probs_dropout_prob=0.0,
+        )
+        self.inner = LongformerSelfAttention(settings, 0)  # type: ignore[no-untyped-call]
+        self.to_out = nn.Linear(config.channels, config.channels)
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        longer, there = padded_to(inputs, there, self.window, 2 * self.window)
+        mask = longer.new_zeros(longer.shape[:2])
+        if there is not None:
+            mask.masked_fill_(~there, -10_000)
+        mask[:, 0] = 10_000
+        mixed = self.inner(longer, mask, mask < 0, mask > 0, True)[0]
+        out: Tensor = self.to_out(mixed[:, : inputs.shape[1]])
+        return out
+
+
+class BigBird(nn.Module):
+    """A window of three blocks, random blocks, and the first and last block global.
+
+    The blocks depend on the padded length; it is always that of the longest sequence. transformers seeds numpy's global
+    random numbers for its random blocks: they are put back. Out of training it would look at block 0 instead of the
+    random blocks it has learned with; here it keeps them. It mixes dtypes under autocast, and so computes in float32.
+    """
+
+    RANDOM = 3
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        self.block = config.window or min(64, max(1, config.length // 16))
+        # Fewer blocks leave no room for random ones.
+        self.length = max(config.length, (6 + 2 * self.RANDOM) * self.block)
+        settings = BigBirdConfig(
+            hidden_size=config.channels,
+            num_attention_heads=whole_heads(config),
+            num_hidden_layers=1,
+            block_size=self.block,
+            num_random_blocks=self.RANDOM,
+            max_position_embeddings=-(-self.length // self.block) * self.block,
+            attention_probs_dropout_prob=0.0,
+        )
+        self.inner = BigBirdBlockSparseAttention(settings, seed=0)  # type: ignore[no-untyped-call]
+        self.to_out = nn.Linear(config.channels, config.channels)
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        longer, there = padded_to(inputs, there, self.block, self.length)
+        mask = torch.ones(longer.shape[:2], device=longer.device) if there is None else there.float()
+        blocked, band, rows, columns = BigBirdModel.create_masks_for_block_sparse_attn(mask, self.block)
+        known = np.random.get_state()  # noqa: NPY002
+        try:
+            with torch.autocast(inputs.device.type, enabled=False):
+                mixed = self.inner(longer.float(), band, rows, columns, blocked, blocked)[0]
+        finally:
+            np.random.set_state(known)  # noqa: NPY002
+        out: Tensor = self.to_out(mixed[:, : inputs.shape[1]].to(inputs.dtype))
+        return out
+
+    def train(self, mode: bool = True) -> BigBird:
+        """The attention itself has no dropout, and stays as it was trained."""
+        super().train(mode)
+        self.inner.training = True
+        return self
+
+
+class Mamba(nn.Module):
+    """Two selective state spaces, one for each direction, added; without its CUDA kernels a loop over the positions."""
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        settings = MambaConfig(
+            hidden_size=config.channels, state_size=config.rank or 16, num_hidden_layers=1, vocab_size=1
+        )
+        settings.intermediate_size = config.hidden
+        self.inner = nn.ModuleList(MambaMixer(settings, 0) for _ in range(2))
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`. Both directions meet the padding last, and it changes nothing."""
+        forward, backward = self.inner
+        mixed: Tensor = forward(inputs) + _reversed(backward(_reversed(inputs, there)), there)
+        return mixed
+
+
+def _reversed(values: Tensor, there: Tensor | None) -> Tensor:
+    """Every sequence from its end to its beginning; what lies past the end stays."""
+    if there is None:
+        return values.flip(1)
+    places = torch.arange(values.shape[1], device=values.device)
+    lengths = there.sum(1, keepdim=True)
+    backwards = torch.where(places < lengths, lengths - 1 - places, places)
+    return values.gather(1, backwards[..., None].expand_as(values))

@@ -1,0 +1,162 @@
+"""Attention from packages: what each one wants of its input, and what has to be mended.
+
+Nothing is copied from the packages. What is wrong with them today, and what is done about it, stands at each class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from linformer.linformer import LinformerSelfAttention
+from long_short_transformer.long_short_transformer import LongShortAttention
+from nystrom_attention import NystromAttention
+from performer_pytorch.performer_pytorch import SelfAttention
+from reformer_pytorch.reformer_pytorch import LSHSelfAttention
+from torch import Tensor, nn
+
+from paramixer.baselines.layer import padded_to, whole_heads
+from paramixer.config import ParamixerConfig
+
+
+class Linformer(nn.Module):
+    """Keys and values are projected along the sequence; they have no bias, so that zeros add nothing."""
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        rank = min(config.rank or 256, config.length)
+        heads = whole_heads(config)
+        self.inner = LinformerSelfAttention(config.channels, config.length, k=rank, heads=heads, one_kv_head=True)
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        mixed: Tensor = self.inner(inputs)
+        return mixed
+
+
+class Performer(nn.Module):
+    """Random positive features.
+
+    The package leaves masked positions out of the numerator only; here they leave the denominator too: the share of the
+    weight that lies on positions that count comes out of one more column of values, and is divided by. Its features are
+    drawn anew every 1000 training steps, as the package's own model does.
+    """
+
+    REDRAWN = 1000
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        heads = whole_heads(config)
+        each = config.channels // heads
+        features = config.rank or max(each, int(each * torch.tensor(float(each)).log()))
+        self.inner = SelfAttention(config.channels, heads=heads, dim_head=each, nb_features=features, causal=False)
+        self.inner.fast_attention = _Counted(self.inner.fast_attention)
+        self.register_buffer("steps", torch.zeros(()))
+        self.steps: Tensor
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        counted: _Counted = self.inner.fast_attention
+        if self.training and torch.is_grad_enabled():
+            self.steps += 1
+            if self.steps % self.REDRAWN == 0:
+                counted.inner.redraw_projection_matrix(inputs.device)
+        counted.there = there
+        mixed: Tensor = self.inner(inputs)
+        counted.there = None
+        return mixed
+
+
+class _Counted(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner: Any = inner
+        self.there: Tensor | None = None
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        if self.there is None:
+            plain: Tensor = self.inner(query, key, value)
+            return plain
+        counts = self.there[:, None, :, None].to(value.dtype).expand(-1, value.shape[1], -1, 1)
+        mixed: Tensor = self.inner(query, key, torch.cat([value, counts], -1))
+        return mixed[..., :-1] / mixed[..., -1:].clamp(min=1e-6)
+
+
+class Reformer(nn.Module):
+    """Locality-sensitive hashing, in both directions, without the reversible residual (it saves memory with depth).
+
+    Buckets depend on the padded length; it is always that of the longest sequence, so that a sequence's answer does
+    not depend on the others in its batch. Hashes are drawn anew in every pass: answers vary from pass to pass.
+    """
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        self.length = config.length
+        self.bucket = config.window or min(64, max(1, config.length // 2))
+        heads = whole_heads(config)
+        self.inner = LSHSelfAttention(config.channels, heads=heads, bucket_size=self.bucket, n_hashes=4, causal=False)
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        longer, there = padded_to(inputs, there, 2 * self.bucket, self.length)
+        mixed: Tensor = self.inner(longer, input_mask=there)
+        # The package keeps the buckets of a pass for a reversible one; there is none.
+        self.inner.lsh_attn._cache = {}
+        return mixed[:, : inputs.shape[1]]
+
+
+class Nystromformer(nn.Module):
+    """Landmarks are means of segments, which depend on the padded length; it is always that of the longest sequence.
+
+    The package pads on the left, and without a mask its padding takes part; it always gets one where it pads.
+    """
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        self.length = config.length
+        self.landmarks = min(config.rank or 256, config.length)
+        heads = whole_heads(config)
+        self.inner = NystromAttention(
+            config.channels,
+            dim_head=config.channels // heads,
+            heads=heads,
+            num_landmarks=self.landmarks,
+            pinv_iterations=6,
+        )
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        longer, there = padded_to(inputs, there, self.landmarks, self.length)
+        mixed: Tensor = self.inner(longer, mask=there)
+        return mixed[:, : inputs.shape[1]]
+
+
+class TransformerLS(nn.Module):
+    """Long-short attention: a window and a dynamic projection.
+
+    With a mask the package takes one head only (it forgets the heads in the shape of the mask), so that several heads
+    are several of its attentions, each with a share of the channels. Its mask does not fit bfloat16: it computes in
+    float32. Newer rotary-embedding-torch than 0.3.0 breaks it.
+    """
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__()
+        heads = whole_heads(config)
+        each = config.channels // heads
+        if each < 2:
+            raise ValueError(f"channels={config.channels} and heads={heads}; rotary positions need two channels a head")
+        self.window = config.window or 1
+        rank = min(config.rank or 256, config.length)
+        self.inner = nn.ModuleList(
+            LongShortAttention(
+                dim=config.channels, heads=1, dim_head=each, causal=False, window_size=self.window, r=rank
+            )
+            for _ in range(heads)
+        )
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        longer, there = padded_to(inputs, there, self.window)
+        with torch.autocast(inputs.device.type, enabled=False):
+            mixed = torch.stack([head(longer.float(), mask=there) for head in self.inner]).sum(0)
+        return mixed[:, : inputs.shape[1]].to(inputs.dtype)

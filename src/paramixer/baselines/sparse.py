@@ -1,0 +1,115 @@
+"""The Sparse Transformer in both its patterns, by reshaping into blocks: O(N sqrt N), no N x N mask.
+
+A block of ``stride`` positions, about sqrt N of them. Each pattern is two attentions in succession, so that after both
+every position has met every other:
+
+- strided: positions less than a stride away; then positions a multiple of the stride away.
+- fixed: positions of the same block; then the first few positions of every block. (The paper takes the last few: a
+  causal model has only then seen the block. In both directions the first serve as well, and every block has them.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paramixer.baselines.layer import Heads, Layer, in_blocks, padded_to
+from paramixer.config import ParamixerConfig
+
+SUMMARIES = 8
+
+
+def stride_of(config: ParamixerConfig) -> int:
+    """Positions in a block: ``window`` or about sqrt N."""
+    return config.window or max(1, round(math.sqrt(config.length)))
+
+
+class _Blocked(Heads):
+    """Attention within blocks; what is in a block is up to the pattern."""
+
+    def __init__(self, config: ParamixerConfig) -> None:
+        super().__init__(config)
+        self.stride = stride_of(config)
+
+    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+        """See :class:`~.layer.Attention`."""
+        length = inputs.shape[1]
+        longer, there = padded_to(inputs, there, self.stride)
+        # [batch, heads, blocks, stride, channels / heads]
+        query, key, value = (in_blocks(part, 2, (-1, self.stride)) for part in self.split(longer))
+        blocks = None if there is None else in_blocks(there, 1, (-1, self.stride))[:, None]
+        return self.merge(self.attend(query, key, value, blocks).flatten(2, 3)[:, :, :length])
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+        """Mixed values in blocks; ``there`` is ``[batch, 1, blocks, stride]``."""
+        raise TypeError(f"{type(self).__name__} has no pattern")
+
+
+class Near(_Blocked):
+    """Strided, first step: |i - j| < stride, which lies in three blocks."""
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+        """The own block and its neighbours, masked to the distance."""
+        stride, blocks = self.stride, query.shape[2]
+        places = torch.arange(stride, device=query.device)
+        distance = places[:, None] + stride - torch.arange(3 * stride, device=query.device)
+        allowed = distance.abs() < stride
+        exists = query.new_ones(1, 1, blocks, stride, dtype=bool) if there is None else there  # type: ignore[call-overload]
+        allowed = allowed & _around(exists[..., None]).squeeze(-1)[..., None, :]
+        return _softmax_attention(query, _around(key), _around(value), allowed)
+
+
+class Strided(_Blocked):
+    """Strided, second step: (i - j) is a multiple of the stride, a column of the blocks."""
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+        """Columns of the blocks."""
+        query, key, value = (part.transpose(2, 3) for part in (query, key, value))
+        allowed = None if there is None else there.transpose(2, 3)[..., None, :]
+        return _softmax_attention(query, key, value, allowed).transpose(2, 3)
+
+
+class Inside(_Blocked):
+    """Fixed, first step: the own block."""
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+        """Block by block."""
+        return _softmax_attention(query, key, value, None if there is None else there[..., None, :])
+
+
+class Summaries(_Blocked):
+    """Fixed, second step: the first few positions of every block."""
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+        """Every position with the same keys."""
+        few = min(SUMMARIES, self.stride)
+        blocks = query.shape[2]
+        keys, values = (part[..., :few, :].flatten(2, 3) for part in (key, value))
+        allowed = None if there is None else there[..., :few].flatten(2, 3)[..., None, :]
+        return in_blocks(_softmax_attention(query.flatten(2, 3), keys, values, allowed), 2, (blocks, -1))
+
+
+def strided(config: ParamixerConfig) -> nn.Module:
+    """One layer of the strided pattern."""
+    return Layer(config, Near(config), Strided(config))
+
+
+def fixed(config: ParamixerConfig) -> nn.Module:
+    """One layer of the fixed pattern."""
+    return Layer(config, Inside(config), Summaries(config))
+
+
+def _around(blocks: Tensor) -> Tensor:
+    """Every block between its neighbours: ``[batch, heads, blocks, 3 * stride, ...]``; zeros beyond the ends."""
+    padded = F.pad(blocks, (0, 0, 0, 0, 1, 1))
+    return torch.cat([padded[:, :, :-2], padded[:, :, 1:-1], padded[:, :, 2:]], 3)
+
+
+def _softmax_attention(query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
+    if allowed is not None:
+        # Rows that may look nowhere would be NaN; nobody reads them.
+        allowed = allowed | ~allowed.any(-1, keepdim=True)
+    return F.scaled_dot_product_attention(query, key, value, allowed)

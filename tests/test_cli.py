@@ -15,7 +15,7 @@ from paramixer.cli import main
 LEAVES = [
     ["cost"],
     *([word] for word in ("train", "evaluate", "predict", "models")),
-    *(["bench", word] for word in ("block", "scaling", "memory", "step", "training", "figures", "show")),
+    *(["bench", word] for word in ("block", "scaling", "memory", "step", "training", "models", "figures", "show")),
     *(["data", word] for word in ("list", "prepare")),
 ]
 
@@ -23,7 +23,7 @@ LEAVES = [
 def test_the_commands_are_these():
     assert set(cli.COMMANDS) == {"bench", "cost", "data", "train", "evaluate", "predict", "models"}
     assert set(cli.COMMANDS["data"]) == {"list", "prepare"}
-    assert set(cli.COMMANDS["bench"]) == {"block", "scaling", "memory", "step", "training", "figures", "show"}
+    assert set(cli.COMMANDS["bench"]) == {"block", "scaling", "memory", "step", "training", "models", "figures", "show"}
 
 
 @pytest.mark.parametrize("words", [[], ["bench"], ["data"], *LEAVES], ids=" ".join)

@@ -55,7 +55,7 @@ def test_every_command_of_the_docs_can_be_given():
     for command in given:
         words = shlex.split(command)[1:]
         if "NAME" not in command and "WHAT" not in command:
-            cli.parser().parse_args(words)
+            cli.parse(words)
 
 
 def test_links_between_pages_lead_somewhere():

@@ -16,7 +16,7 @@ import jsonargparse
 from rich.console import Console
 
 import paramixer
-from paramixer.bench import block, cost, figures, limits, memory, record, scaling, step, tables
+from paramixer.bench import block, cost, figures, limits, memory, models, record, scaling, step, tables
 from paramixer.bench import training as overhead
 from paramixer.bench.case import Case
 from paramixer.bench.progress import shown
@@ -139,6 +139,7 @@ COMMANDS: Commands = {
         "memory": Command(memory.MemoryOptions, partial(run, "memory", memory.measure)),
         "step": Command(step.StepOptions, partial(run, "step", step.measure)),
         "training": Command(overhead.TrainingBenchOptions, partial(run, "training", overhead.measure)),
+        "models": Command(models.ModelsBenchOptions, partial(run, "models", models.measure)),
         "figures": Command(figures.FiguresOptions, partial(run, "figures", figures.measure)),
         "show": Command(ShowOptions, show),
     },
@@ -160,9 +161,9 @@ _GROUPS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns 0, or 2 for a mistake of the caller, which is told in one line, or 130 after Ctrl-C."""
-    words = [_spelled_out(word) for word in (sys.argv[1:] if arguments is None else arguments)]
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        parsed = parser().parse_args(words)
+        parsed = parse(words)
         command, flags = _chosen(COMMANDS, parsed)
         command.call(command.options(**flags), Console())
     except SystemExit as leaving:
@@ -175,6 +176,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"paramixer: {' '.join(str(error).split())}{_nearest(str(error), words)}", file=sys.stderr)
         return 2
     return 0
+
+
+def parse(words: list[str]) -> jsonargparse.Namespace:
+    """What a command line says."""
+    return parser().parse_args([_spelled_out(word) for word in words])
 
 
 def _spelled_out(word: str) -> str:

@@ -46,7 +46,7 @@ class Paramixer(nn.Module):
         if config.positions:
             self.positions = initialisation.embedding(config.length, config.channels, None, None, generator)
         self.dropout = Dropout(config.embedding_dropout)
-        self.blocks = nn.ModuleList(_blocks(config, generator))
+        self.blocks = nn.ModuleList(blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
 
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -172,7 +172,8 @@ class Paramixer(nn.Module):
         return inputs
 
 
-def _blocks(config: ParamixerConfig, generator: Generator | None) -> list[nn.Module]:
+def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[nn.Module]:
+    """The blocks of a config: Paramixer's own, or a rival's layers. All take values, inputs and lengths."""
     if config.mixer != registry.OWN:
         return registry.layers(config, generator)
     return [

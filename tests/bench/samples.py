@@ -90,4 +90,35 @@ MEMORY = {
     },
 }
 TRAINING = {"preset": "listops", "length": 64, "batch": 4, "seconds": 1.0, "busy": 0.971, "lowest": 0.9}
-RECORDS = {"training": TRAINING, "block": BLOCK, "figures": FIGURES, "step": STEP, "scaling": SCALING, "memory": MEMORY}
+MODELS = {
+    "lengths": [16, 32],
+    "batch": 1,
+    "channels": 32,
+    "models": {
+        "paramixer": {
+            "title": "Paramixer",
+            "parameters": [100, 120],
+            "peak": [10**6, 2 * 10**6],
+            "seconds": [0.001, 0.002],
+            "times": [1.0, 1.0],
+            "stopped": None,
+        },
+        "mamba": {
+            "title": "Mamba",
+            "parameters": [101],
+            "peak": [5 * 10**6],
+            "seconds": [0.1],
+            "times": [100.0],
+            "stopped": "more than 10 s at N = 16",
+        },
+    },
+}
+RECORDS = {
+    "models": MODELS,
+    "training": TRAINING,
+    "block": BLOCK,
+    "figures": FIGURES,
+    "step": STEP,
+    "scaling": SCALING,
+    "memory": MEMORY,
+}

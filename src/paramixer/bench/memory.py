@@ -115,9 +115,9 @@ def _work(job: Job) -> None:
         torch.set_num_threads(job.threads)
     # Whatever torch and the engine load or allocate once is the process's own, not the job's.
     _JOBS[job.what](dataclasses.replace(job, case=dataclasses.replace(job.case, batch=1, length=64)))
-    before = _status("VmRSS")
+    before = status("VmRSS")
     _JOBS[job.what](job)
-    print(json.dumps({"before": before, "peak": _status("VmHWM")}))
+    print(json.dumps({"before": before, "peak": status("VmHWM")}))
 
 
 def _forward(job: Job) -> None:
@@ -172,7 +172,7 @@ _JOBS: dict[str, Callable[[Job], None]] = {
 }
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     """Bytes that Linux counts under this name; getrusage's peak would be inherited from whoever started us."""
     found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
     if found is None:

@@ -26,11 +26,14 @@ def draw(record: Record, path: Path) -> None:
 
     with mpl.rc_context({"svg.hashsalt": record.what, "font.size": 9}):
         rows = len(record.measured.get("figures", []))
-        figure = Figure(figsize=(8, 4.2 if rows == 0 else 1.5 + 0.3 * rows), layout="constrained")
+        panels = _PANELS.get(record.what, 1)
+        size = (8 if panels == 1 else 11, 4.2 if rows == 0 else 1.5 + 0.3 * rows)
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
-        axes = figure.subplots()
-        PLOTS[record.what](axes, record.measured)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        PLOTS[record.what](*axes, record.measured)
+        for panel in axes:
+            panel.spines[["top", "right"]].set_visible(False)
         figure.supxlabel(provenance(record), fontsize=5.5, color="0.4")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
@@ -126,11 +129,38 @@ def _training(axes: Axes, measured: dict[str, Any]) -> None:
     axes.legend(frameon=False)
 
 
-PLOTS: dict[str, Callable[[Axes, dict[str, Any]], None]] = {
+def _models(seconds: Axes, memory: Axes, measured: dict[str, Any]) -> None:
+    import matplotlib as mpl
+
+    colours = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
+    for number, (name, found) in enumerate(measured["models"].items()):
+        own = name == "paramixer"
+        style = {
+            "color": "black" if own else colours[number % len(colours)],
+            "lw": 2.5 if own else 1,
+            "ls": ("-", "--", ":")[number // len(colours)],
+            "zorder": 3 if own else 2,
+            "label": found["title"],
+        }
+        for axes, heights in ((seconds, found["seconds"]), (memory, [peak / 1e6 for peak in found["peak"]])):
+            # A first length too short to be seen in the resident memory has no logarithm.
+            drawn = [(n, h) for n, h in zip(measured["lengths"], heights, strict=False) if h > 0]
+            axes.plot([n for n, _ in drawn], [h for _, h in drawn], marker="o", ms=3, **style)
+    for axes, label in ((seconds, "forward + backward, seconds"), (memory, "peak memory, MB")):
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel("N")
+        axes.set_ylabel(label)
+    memory.legend(frameon=False, fontsize=6.5, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+_PANELS = {"models": 2}
+PLOTS: dict[str, Callable[..., None]] = {
     "block": _block,
     "scaling": _scaling,
     "memory": _memory,
     "step": _step,
     "figures": _figures,
     "training": _training,
+    "models": _models,
 }

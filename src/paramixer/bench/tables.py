@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,6 +202,30 @@ def _training(measured: dict[str, Any]) -> list[Table]:
     return [Table("Share of training that is training", columns, [row])]
 
 
+def _models(measured: dict[str, Any]) -> list[Table]:
+    lengths, models = measured["lengths"], measured["models"]
+    sizes = f"batch {measured['batch']}, channels {measured['channels']}"
+    own = models["paramixer"]
+    times = Table(
+        f"Forward + backward, {sizes}, as multiples of Paramixer's time", ["model", *map(str, lengths), "stopped"]
+    )
+    times.rows.append(["Paramixer itself", *_filled(map(_duration, own["seconds"]), lengths), own["stopped"] or ""])
+    peaks = Table(f"Peak memory beyond the process's own, {sizes}, MB", ["model", *map(str, lengths)])
+    counts = Table("Parameters of a layer", ["model", *map(str, lengths)])
+    for name, found in models.items():
+        if name != "paramixer":
+            ratios = (f"{ratio:.2f}x" for ratio in found["times"])
+            times.rows.append([found["title"], *_filled(ratios, lengths), found["stopped"] or ""])
+        peaks.rows.append([found["title"], *_filled((f"{peak / 1e6:.0f}" for peak in found["peak"]), lengths)])
+        counts.rows.append([found["title"], *_filled(map(str, found["parameters"]), lengths)])
+    return [times, peaks, counts]
+
+
+def _filled(cells: Iterable[str], lengths: list[int]) -> list[str]:
+    known = list(cells)
+    return known + [""] * (len(lengths) - len(known))
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "block": _block,
     "scaling": _scaling,
@@ -209,6 +233,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "step": _step,
     "figures": _figures,
     "training": _training,
+    "models": _models,
 }
 
 

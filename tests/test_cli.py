@@ -14,14 +14,14 @@ from paramixer.cli import main
 
 LEAVES = [
     ["cost"],
-    *([word] for word in ("train", "evaluate", "predict", "models")),
+    *([word] for word in ("train", "evaluate", "predict", "models", "reproduce")),
     *(["bench", word] for word in ("block", "scaling", "memory", "step", "training", "models", "figures", "show")),
     *(["data", word] for word in ("list", "prepare")),
 ]
 
 
 def test_the_commands_are_these():
-    assert set(cli.COMMANDS) == {"bench", "cost", "data", "train", "evaluate", "predict", "models"}
+    assert set(cli.COMMANDS) == {"bench", "cost", "data", "train", "evaluate", "predict", "models", "reproduce"}
     assert set(cli.COMMANDS["data"]) == {"list", "prepare"}
     assert set(cli.COMMANDS["bench"]) == {"block", "scaling", "memory", "step", "training", "models", "figures", "show"}
 

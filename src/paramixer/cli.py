@@ -25,6 +25,7 @@ from paramixer.bench.settings import threads
 from paramixer.config import ParamixerConfig
 from paramixer.machine import serving_engine
 from paramixer.pretrained import replace_file
+from paramixer.reproduce.command import ReproduceOptions, reproduce
 from paramixer.tasks import command as data
 from paramixer.training import command as training
 from paramixer.training.building import DECIDED
@@ -147,6 +148,7 @@ COMMANDS: Commands = {
     "train": Command(training.TrainOptions, training.train, _extend_train, ("task", "model")),
     "evaluate": Command(training.EvaluateOptions, training.evaluate),
     "predict": Command(PredictOptions, predict),
+    "reproduce": Command(ReproduceOptions, reproduce),
     "models": Command(ModelsOptions, show_models),
     "data": {
         "list": Command(data.ListOptions, data.show_list),

@@ -27,7 +27,7 @@ from paramixer.training.options import TrainingOptions
 from paramixer.training.processes import accelerator
 from paramixer.training.record import Outcome
 from paramixer.training.run_folder import RunFolder
-from paramixer.training.show import Shown, Silent
+from paramixer.training.show import Display, Shown, Silent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +58,8 @@ class EvaluateOptions:
     """Sequences at a time."""
 
 
-def train(options: TrainOptions, console: Console) -> Outcome:
-    """``paramixer train``."""
+def train(options: TrainOptions, console: Console, display: Display | None = None) -> Outcome:
+    """``paramixer train``; the display shows progress in place of the console's own."""
     processes = accelerator()
     if not processes.is_main_process:
         console = Console(quiet=True)
@@ -89,7 +89,7 @@ def train(options: TrainOptions, console: Console) -> Outcome:
     training = TrainingOptions(
         **{name.name: getattr(options, name.name) for name in dataclasses.fields(TrainingOptions)}
     )
-    display = Silent() if console.quiet else Shown(console)
+    display = display or (Silent() if console.quiet else Shown(console))
     if not isinstance(model, Paramixer):
         if resume:
             raise ValueError(f"{folder.path} is fitted in one go; start it anew instead of resuming it")

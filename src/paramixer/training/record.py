@@ -6,6 +6,8 @@ import resource
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from paramixer import machine
 from paramixer.config import ParamixerConfig
 from paramixer.tasks.task import Task
@@ -51,6 +53,8 @@ def run_record(
         "settings": task.settings,
         "model": asdict(config),
         "parameters": parameters,
+        # What a model would reach that always says the same.
+        "majority": _majority(task),
         "training": training,
         "seed": seed,
         "processes": processes,
@@ -63,3 +67,9 @@ def run_record(
         "epochs": validations,
         **(asdict(outcome) if outcome else {}),
     }
+
+
+def _majority(task: Task) -> float | None:
+    if task.target != "class" or not len(task.test):
+        return None
+    return float(np.bincount(np.asarray(task.test.targets)).max() / len(task.test))

@@ -1,0 +1,245 @@
+"""What the paper's tables and figures are made of: for every cell the run, or the small grid of runs, behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from paramixer.baselines import registry
+from paramixer.training.command import TrainOptions, document
+
+Scale = Literal["smoke", "cpu", "paper"]
+Settings = dict[str, Any]
+
+CHORD, CDIL = "Paramixer CHORD", "Paramixer CDIL"
+# The substitute for the paper's genomes, which cannot be had everywhere.
+SUBSTITUTES = {"genome": "two organisms", "documents": "three classes"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table or one point of a figure."""
+
+    experiment: str
+    """The table or figure."""
+    row: str
+    """Its row: a model, as the papers call it."""
+    column: str
+    """Its column: a task, with what belongs to it."""
+    scale: Scale
+    """At which scale."""
+    options: TrainOptions
+    """The run, but for what the grid decides."""
+    grid: tuple[Settings, ...] = ({},)
+    """Settings to choose from on validation; a name with "model." before it is the model's."""
+    trial_minutes: float = 3.0
+    """How long each of them is tried."""
+
+    def trials(self) -> list[TrainOptions]:
+        """The runs that choose among the grid; none if there is nothing to choose."""
+        if len(self.grid) == 1:
+            return []
+        return [changed(self.options, {**choice, "minutes": self.trial_minutes}) for choice in self.grid]
+
+    def final(self, choice: Settings) -> TrainOptions:
+        """The run that counts."""
+        return changed(self.options, choice)
+
+
+def changed(options: TrainOptions, settings: Settings) -> TrainOptions:
+    """The same run with other settings."""
+    model = {name.removeprefix("model."): value for name, value in settings.items() if name.startswith("model.")}
+    rest: Settings = {name: value for name, value in settings.items() if not name.startswith("model.")}
+    return dataclasses.replace(options, **rest, model={**options.model, **model})
+
+
+def key(options: TrainOptions, scale: Scale) -> str:
+    """What a run is known by: everything it was told, but for where its data lies."""
+    said = {name: value for name, value in document(options).items() if name != "source"}
+    text = json.dumps({"scale": scale, **said}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where data lies that is not generated."""
+
+    image: Path | None = None
+    text: Path | None = None
+    documents: Path | None = None
+    genome: Path | None = None
+
+
+# What the models need at all: the paper's initialisation starts at losses of 45 and stays on plateaus for long.
+_START = {"init": "identity"}
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
+_TINY = {"steps": 2, "batch": 4, "evaluate_every": 2}
+
+
+def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """Error against length, Adding and Temporal Order."""
+    rivals = ("transformer", "linformer", "performer", "reformer", "nystromformer", "transformer-ls")
+    powers = {"smoke": range(5, 6), "cpu": range(7, 13), "paper": range(7, 16)}[scale]
+    for task, rate in (("adding", 0.005), ("order", 0.01)):
+        for power in powers:
+            length = 1 << power
+            if task == "order" and length > 16384:
+                continue
+            run = _bounded(scale, task, 30, length=length, until="error=0", evaluate_every=200)
+            own = _paced(scale, changed(run, {"model.init": "identity"}), rate, 2000 if length <= 1024 else 4000)
+            yield from _seeded("figure-synthetic", CHORD, f"{task} {length}", scale, own)
+            shown = {"smoke": (32,), "cpu": (512, 2048) if task == "adding" else (), "paper": (length,)}[scale]
+            if length in shown:
+                short = _bounded(scale, task, 12, length=length, until="error=0", evaluate_every=200)
+                for name in rivals:
+                    yield from _rival("figure-synthetic", name, f"{task} {length}", scale, short)
+
+
+def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """ListOps, Text, Image and Pathfinder, with CHORD and CDIL."""
+    gentle = {"model.embedding_dropout": 0.1, "model.block_dropout": 0.3}
+    grids: dict[str, tuple[Settings, ...]] = {
+        "image": ({}, gentle, {"model.embedding_dropout": 0.2, "model.block_dropout": 0.5}),
+        "text": ({"learning_rate": 3e-4}, {"learning_rate": 1e-3}),
+        "pathfinder": ({}, {"learning_rate": 3e-3}),
+        "listops": ({}, {"learning_rate": 3e-3}),
+    }
+    plan: list[tuple[str, int, tuple[str, ...], tuple[str, ...]]] = [
+        ("image", 45, ("chord", "cdil"), ("transformer", "cdil-cnn")),
+        ("text", 60, ("cdil", "chord"), ("nystromformer",)),
+        ("pathfinder", 60, ("chord", "cdil"), ("performer",)),
+        ("listops", 45, ("chord", "cdil"), ("nystromformer",)),
+    ]
+    for task, minutes, protocols, rivals in plan:
+        if task in ("image", "text") and getattr(sources, task) is None:
+            continue
+        run = _bounded(scale, task, minutes, source=getattr(sources, task, None))
+        for protocol in protocols:
+            own = changed(run, {"model.protocol": protocol} | _from_identity(scale))
+            grid = grids[task] if scale == "cpu" else ({},)
+            yield from _seeded("table-lra", CHORD if protocol == "chord" else CDIL, task, scale, own, grid)
+        for name in rivals:
+            rates = ({}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
+            yield from _rival("table-lra", name, task, scale, run, rates)
+        if task == "text":
+            yield from _ngrams("table-lra", task, scale, run)
+
+
+def table_documents(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """arXiv papers by class at 16k and 32k."""
+    if sources.documents is None:
+        return
+    for length in (64,) if scale == "smoke" else (16384, 32768):
+        column = f"documents-{'smoke' if scale == 'smoke' else f'{length // 1024}k'}"
+        run = _bounded(scale, "documents", 45, length=length, source=sources.documents)
+        rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
+        own = changed(run, _from_identity(scale))
+        yield from _seeded("table-documents", CHORD, column, scale, own, rates)
+        yield from _ngrams("table-documents", column, scale, run)
+        if scale == "paper":
+            for name in ("transformer", "linformer", "reformer", "performer", "nystromformer", "transformer-ls"):
+                yield from _rival("table-documents", name, column, scale, run)
+
+
+def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """Which organism a sequence is from."""
+    if sources.genome is None:
+        return
+    length = 512 if scale == "smoke" else 16384
+    run = _bounded(scale, "genome", 30, length=length, source=sources.genome, windows=True)
+    rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
+    yield from _seeded("table-genome", CHORD, "genome", scale, changed(run, _from_identity(scale)), rates)
+    yield from _rival("table-genome", "nystromformer", "genome", scale, run, rates)
+    yield from _ngrams("table-genome", "genome", scale, run)
+
+
+def figure_rank(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """A trained A and a trained softmax attention, whose singular values are compared."""
+    length = 32 if scale == "smoke" else 256
+    run = _bounded(scale, "adding", 6, length=length, until="error=0", evaluate_every=200)
+    own = _paced(scale, changed(run, {"model.init": "identity"}), 0.005, 2000)
+    yield from _seeded("figure-rank", CHORD, f"adding {length}", scale, own, seeds=1)
+    yield from _rival("figure-rank", "transformer", f"adding {length}", scale, run)
+
+
+def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """Two blocks on Adding: links written from X0 against links from the block's own input."""
+    length = 32 if scale == "smoke" else 1024
+    run = _bounded(scale, "adding", 20, length=length, until="error=0", evaluate_every=200)
+    for row, link_input in (("links from X0", "first"), ("links from the block's input", "block")):
+        settings = {"model.init": "identity", "model.blocks": 2, "model.link_input": link_input}
+        own = _paced(scale, changed(run, settings), 0.005, 2000)
+        yield from _seeded("table-links", row, f"adding {length}", scale, own)
+
+
+EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
+    "figure-synthetic": figure_synthetic,
+    "table-lra": table_lra,
+    "table-genome": table_genome,
+    "table-documents": table_documents,
+    "table-links": table_links,
+    "figure-rank": figure_rank,
+}
+
+
+def _bounded(scale: Scale, task: str, minutes: float, **settings: Any) -> TrainOptions:
+    """A task's run: a few steps, so many minutes, or the paper's epochs."""
+    if scale == "smoke":
+        settings = {"length": 64, **settings} if task == "text" else settings
+        sizes: Settings = {"train": 40, "validation": 8, "test": 8} if task in ("adding", "order") else {}
+        if task == "listops":
+            sizes = {"train": 40, "validation": 8, "test": 8, "length": 128}
+        if task == "pathfinder":
+            sizes = {"train": 24, "validation": 8, "test": 8}
+        if task == "image":
+            sizes = {"validation": 20}
+        return TrainOptions(task=task, **{**settings, **sizes, **_TINY})
+    if task == "pathfinder":
+        settings["difficulty"] = "pooled"
+    if scale == "cpu":
+        return TrainOptions(task=task, minutes=minutes, **settings)
+    settings.pop("evaluate_every", None)
+    return TrainOptions(task=task, **settings)
+
+
+def _paced(scale: Scale, options: TrainOptions, rate: float, steps: int) -> TrainOptions:
+    """A step size that falls along a cosine, where the time is bounded; the paper's otherwise."""
+    if scale != "cpu":
+        return options if scale == "smoke" else changed(options, {"model.init": "paper"})
+    return changed(options, {"learning_rate": rate, "steps": steps, "schedule": "cosine", "warmup": 200})
+
+
+def _from_identity(scale: Scale) -> Settings:
+    return {} if scale == "paper" else {"model.init": "identity"}
+
+
+def _seeded(
+    experiment: str,
+    row: str,
+    column: str,
+    scale: Scale,
+    options: TrainOptions,
+    grid: tuple[Settings, ...] = ({},),
+    seeds: int | None = None,
+) -> Iterable[Cell]:
+    for seed in range(seeds or _SEEDS[scale]):
+        yield Cell(experiment, row, column, scale, changed(options, {"seed": seed}), grid)
+
+
+def _rival(
+    experiment: str, name: str, column: str, scale: Scale, options: TrainOptions, grid: tuple[Settings, ...] = ({},)
+) -> Iterable[Cell]:
+    title = registry.rival(name).title
+    yield from _seeded(experiment, title, column, scale, changed(options, {"model.mixer": name}), grid)
+
+
+def _ngrams(experiment: str, column: str, scale: Scale, options: TrainOptions) -> Iterable[Cell]:
+    plain = changed(options, {"model.mixer": "ngrams", "minutes": None, "steps": None})
+    if scale == "smoke":
+        plain = changed(plain, {"model.rank": 4096})
+    yield Cell(experiment, registry.rival("ngrams").title, column, scale, plain)

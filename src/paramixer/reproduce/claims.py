@@ -1,0 +1,120 @@
+"""The paper's claims, one by one, against the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from paramixer.reproduce import rank
+from paramixer.reproduce.cells import CDIL, CHORD
+from paramixer.reproduce.records import Kept, summarised
+
+Verdict = Literal["supported", "contradicted", "cannot tell yet"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the records say about a claim."""
+
+    verdict: Verdict
+    measured: str
+
+
+def synthetic_zero(kept: Sequence[Kept], task: str, longest: int) -> Finding:
+    """Paramixer reaches no error at every length."""
+    known = {
+        int(one.column.split()[1]): one.value
+        for one in kept
+        if one.experiment == "figure-synthetic" and one.row == CHORD and one.column.startswith(f"{task} ")
+    }
+    if not known:
+        return Finding("cannot tell yet", "not run")
+    told = ", ".join(f"{100 * known[length]:.2f} % at {length}" for length in sorted(known))
+    if max(known) >= longest and max(known.values()) == 0:
+        return Finding("supported", told)
+    rest = f"; not run beyond {max(known)}" if max(known) < longest else ""
+    return Finding("cannot tell yet", told + rest)
+
+
+def rivals_fail(kept: Sequence[Kept]) -> Finding:
+    """Linformer, Reformer and Transformer fail at 2048 on Adding."""
+    found = {name: summarised(kept, name, "adding 2048") for name in ("Linformer", "Reformer", "Transformer")}
+    told = ", ".join(
+        f"{name} {100 * one.mean:.1f} % after {one.minutes:.0f} minutes"
+        for name, one in found.items()
+        if one is not None
+    )
+    if any(one is None for one in found.values()):
+        return Finding("cannot tell yet", told or "not run")
+    if all(one is not None and one.mean > 0.1 for one in found.values()):
+        return Finding("supported", f"{told}; more time might change it")
+    return Finding("contradicted", told)
+
+
+def links_from_first(kept: Sequence[Kept]) -> Finding:
+    """Links from X0 train better than links from the block's own input."""
+    found = [summarised(kept, row, "adding 1024") for row in ("links from X0", "links from the block's input")]
+    first, own = found
+    if first is None or own is None:
+        return Finding("cannot tell yet", "not run")
+    told = f"two blocks, Adding at 1024: error {first.percent()} % from X0, {own.percent()} % from the block's input"
+    steps = f", after {first.steps:.0f} and {own.steps:.0f} steps"
+    if first.mean == own.mean:
+        return Finding("cannot tell yet", told + steps)
+    return Finding("supported" if first.mean < own.mean else "contradicted", told + steps)
+
+
+def best_on_lra(kept: Sequence[Kept]) -> Finding:
+    """Best on all four LRA tasks."""
+    told, verdicts = [], []
+    for task in ("listops", "text", "image", "pathfinder"):
+        own = [found for row in (CHORD, CDIL) if (found := summarised(kept, row, task)) is not None]
+        rows = {one.row for one in kept if one.column == task and not one.trial} - {CHORD, CDIL}
+        others = {row: found for row in rows if (found := summarised(kept, row, task)) is not None}
+        if not own or not others:
+            continue
+        best = max(own, key=lambda found: found.mean)
+        rival = max(others, key=lambda row: others[row].mean)
+        verdicts.append(best.mean > others[rival].mean)
+        told.append(f"{task}: {best.percent()} against {others[rival].percent()} of {rival}")
+    if not all(verdicts):
+        return Finding("contradicted", "; ".join(told))
+    if len(verdicts) < 4:
+        return Finding("cannot tell yet", "; ".join(told) or "not run")
+    return Finding("supported", "; ".join(told))
+
+
+def longer_documents(kept: Sequence[Kept]) -> Finding:
+    """Longer documents help."""
+    short, long = (summarised(kept, CHORD, f"documents-{size}") for size in ("16k", "32k"))
+    if short is None or long is None:
+        return Finding("cannot tell yet", "not run at both lengths")
+    told = f"{short.percent()} at 16k, {long.percent()} at 32k, on a substitute of three classes"
+    return Finding("supported" if long.mean > short.mean else "contradicted", told)
+
+
+def full_rank(results: Path) -> Finding:
+    """A trained A has full rank; softmax attention with few channels has not."""
+    found = rank.read(results)
+    if found is None:
+        return Finding("cannot tell yet", "not run")
+    models = found["models"]
+    told = "; ".join(f"{name}: rank {one['rank']:.0f} of {one['length']}" for name, one in models.items())
+    own = models[CHORD]
+    return Finding("supported" if own["rank"] >= 0.99 * own["length"] else "contradicted", told)
+
+
+def all_claims(results: Path, kept: Sequence[Kept]) -> list[tuple[str, Finding]]:
+    """Every claim and what the records say."""
+    named: list[tuple[str, Callable[[], Finding]]] = [
+        ("0 % error on Adding for every N to 32 768", lambda: synthetic_zero(kept, "adding", 32768)),
+        ("0 % error on Temporal Order for every N to 8 192", lambda: synthetic_zero(kept, "order", 8192)),
+        ("Linformer, Reformer and Transformer fail on Adding at 2 048", lambda: rivals_fail(kept)),
+        ("links from X0 train better than links from the block's own input", lambda: links_from_first(kept)),
+        ("best on all four LRA tasks", lambda: best_on_lra(kept)),
+        ("longer documents help", lambda: longer_documents(kept)),
+        ("a trained A has full rank, where softmax attention has a low-rank bottleneck", lambda: full_rank(results)),
+    ]
+    return [(claim, finding()) for claim, finding in named]

@@ -1,0 +1,135 @@
+"""``paramixer reproduce``: a table or figure of the paper, from its runs to its picture."""
+
+# No postponed annotations here: the command line reads the fields' types.
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from paramixer.bench.tables import Table, drawn
+from paramixer.pretrained import replace_file
+from paramixer.reproduce import figures, rank, stand_ins, tables
+from paramixer.reproduce.cells import EXPERIMENTS, Cell, Scale, Sources
+from paramixer.reproduce.page import page
+from paramixer.reproduce.records import Kept, read_all
+from paramixer.reproduce.sweep import Sweep
+from paramixer.tasks import registry
+
+_PICTURES = ("figure-protocols", "figure-lengths")
+_LRA = ("listops", "text", "image", "pathfinder")
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """A table or figure of the paper: its runs, their records, and the finished table with the paper's numbers."""
+
+    name: Literal[
+        "figure-synthetic",
+        "table-lra",
+        "table-documents",
+        "table-genome",
+        "table-links",
+        "figure-rank",
+        "figure-lengths",
+        "figure-protocols",
+        "page",
+        "all",
+    ]
+    """Which one; page only writes the page of results from the records there are."""
+    scale: Scale = "smoke"
+    """smoke proves the pipe, cpu is bounded minutes on two cores, paper is the paper's settings."""
+    minutes: float | None = None
+    """Stop after so many; what is under way is saved, and goes on next time."""
+    shard: str = "1/1"
+    """Which share of the runs, as i/n, to split them over n machines; copy the records together afterwards."""
+    only: str | None = None
+    """Only cells whose model and column hold this text."""
+    image: Path | None = None
+    """CIFAR-10; None to look for it in the folder of PARAMIXER_DATA."""
+    text: Path | None = None
+    """The IMDB reviews; None as above."""
+    documents: Path | None = None
+    """arXiv papers; None as above."""
+    genome: Path | None = None
+    """A folder of FASTA files, one a class; None as above."""
+    results: Path = Path("results")
+    """Where records are kept."""
+    runs: Path = Path("runs/reproduce")
+    """Where run folders are; those of finished runs can be thrown away."""
+    docs: Path | None = None
+    """The folder of results.md, to be written anew; None to leave it alone."""
+
+    def __post_init__(self) -> None:
+        self.part()
+        if self.minutes is not None and self.minutes <= 0:
+            raise ValueError(f"minutes={self.minutes}; it must be positive")
+
+    def part(self) -> tuple[int, int]:
+        """i and n of the shard."""
+        first, _, last = self.shard.partition("/")
+        if not (first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last)):
+            raise ValueError(f"shard={self.shard!r}; write i/n with 1 <= i <= n, such as 2/4")
+        return int(first), int(last)
+
+    def sources(self) -> Sources:
+        """Where the data is, as told or as found; at the smallest scale tiny files stand in for it."""
+        if self.scale == "smoke":
+            return stand_ins.sources(self.runs / "stand-ins")
+        return Sources(
+            **{name: getattr(self, name) or registry.at_hand(name) for name in ("image", "text", "documents", "genome")}
+        )
+
+    def cells(self) -> list[Cell]:
+        """This shard's cells of the experiments asked for."""
+        names = [name for name in EXPERIMENTS if self.name in (name, "all")]
+        every = [cell for name in names for cell in EXPERIMENTS[name](self.scale, self.sources())]
+        wanted = [cell for cell in every if self.only is None or self.only in f"{cell.row} {cell.column}"]
+        number, of = self.part()
+        return wanted[number - 1 :: of]
+
+
+def reproduce(options: ReproduceOptions, console: Console) -> int:
+    """``paramixer reproduce``; returns how many cells are done."""
+    done = 0
+    cells = options.cells()
+    if options.name in EXPERIMENTS and not cells:
+        raise ValueError(
+            f"{options.name}: no cell to run; is its data there? give it with a flag, or in PARAMIXER_DATA"
+        )
+    if cells:
+        done = Sweep(cells, options.results, options.runs, console, options.minutes).run()
+    if any(cell.experiment == rank.NAME for cell in cells):
+        rank.compare([cell for cell in cells if cell.experiment == rank.NAME], options.results, options.runs)
+    pictures = options.docs / "figures" if options.docs else options.results / "figures"
+    if options.name in ("figure-protocols", "all"):
+        figures.protocols(pictures / "links.svg")
+        console.print(f"drawn: {pictures / 'links.svg'}", highlight=False)
+    if options.name in ("figure-lengths", "all"):
+        longest = 512 if options.scale == "smoke" else None
+        for path in figures.lengths(options.sources(), options.results, pictures, longest):
+            console.print(f"written: {path}", highlight=False)
+    kept = [one for one in read_all(options.results) if one.scale == options.scale]
+    for table in _finished(options.name, kept):
+        console.print(drawn(table))
+    if options.docs is not None:
+        path = options.docs / "results.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, page(options.results, options.docs / "figures").encode())
+        console.print(f"written: {path}", highlight=False)
+    return done
+
+
+def _finished(name: str, kept: list[Kept]) -> list[Table]:
+    found: list[Table] = []
+    if name in ("figure-synthetic", "all"):
+        found += tables.synthetic([one for one in kept if one.experiment == "figure-synthetic"])
+    for experiment, columns in (
+        ("table-lra", _LRA),
+        ("table-documents", ("documents-16k", "documents-32k", "documents-smoke")),
+        ("table-genome", ("genome",)),
+    ):
+        if name in (experiment, "all"):
+            own = [one for one in kept if one.experiment == experiment]
+            found += tables.accuracy(own, columns, f"{experiment}, on test, %")
+    return found

@@ -1,0 +1,97 @@
+"""The low-rank bottleneck: singular values of a trained mixing matrix against those of a trained softmax attention."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paramixer import machine
+from paramixer.block import ParamixerBlock
+from paramixer.network import Paramixer
+from paramixer.pretrained import replace_file
+from paramixer.reproduce.cells import Cell, key
+from paramixer.tasks import registry
+
+NAME = "figure-rank"
+SEQUENCES = 8
+# Below this share of the largest, a singular value is noise of float32.
+NOISE = 1e-6
+
+
+def compare(cells: Sequence[Cell], results: Path, runs: Path) -> Path | None:
+    """Singular values from the runs of the figure; None while one of them is missing."""
+    found: dict[str, Any] = {}
+    for cell in cells:
+        folder = runs / key(cell.final(cell.grid[0]), cell.scale) / "model"
+        if not folder.is_dir():
+            return None
+        model = Paramixer.from_pretrained(folder)
+        options = cell.options
+        task = registry.load(str(options.task), **options.given())
+        inputs = torch.stack([item.inputs for item in task.test.__getitems__(list(range(SEQUENCES)))])
+        with torch.no_grad():
+            matrices = matrix(model, inputs).double()
+        values = torch.linalg.svdvals(matrices)
+        scaled = (values / values[:, :1]).mean(0)
+        ranks = (values > NOISE * values[:, :1]).sum(1).double()
+        found[cell.row] = {
+            "singular_values": [float(value) for value in scaled],
+            "rank": float(ranks.mean()),
+            "length": int(inputs.shape[1]),
+            "channels": model.config.channels,
+        }
+    document = {"format": 1, "scale": cells[0].scale, "models": found, "commit": machine.commit()}
+    path = results / NAME / "singular-values.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
+    return path
+
+
+def matrix(model: Paramixer, inputs: Tensor) -> Tensor:
+    """The first block's mixing matrix, ``[batch, length, length]``: A, or softmax(Q K^T)."""
+    values = model._embed(inputs)
+    (block, *_) = model.blocks
+    if isinstance(block, ParamixerBlock):
+        return block.mixing_matrix(values)
+    layer: Any = block
+    inner = layer.inner
+    _, weights = inner.self_attn(*[inner.norm1(values)] * 3, need_weights=True, average_attn_weights=True)
+    attention: Tensor = weights
+    return attention
+
+
+def read(results: Path) -> dict[str, Any] | None:
+    """What :func:`compare` wrote."""
+    path = results / NAME / "singular-values.json"
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Singular values as shares of the largest, on a logarithmic axis."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": NAME, "font.size": 9}):
+        figure = Figure(figsize=(7, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for name, model in found["models"].items():
+            values = np.maximum(model["singular_values"], 1e-12)
+            axes.semilogy(
+                np.arange(1, len(values) + 1), values, label=f"{name}, rank {model['rank']:.0f} of {len(values)}"
+            )
+        axes.axhline(NOISE, color="0.6", lw=0.8, ls=":")
+        axes.set_xlabel("singular value")
+        axes.set_ylabel("share of the largest")
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})

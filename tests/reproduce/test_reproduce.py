@@ -1,0 +1,245 @@
+"""From a name to runs, records and tables; and nothing is run twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from paramixer.cli import main
+from paramixer.reproduce import cells, claims, page, published, records, tables
+from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Cell, Sources, changed, key
+from paramixer.reproduce.command import ReproduceOptions
+from paramixer.reproduce.sweep import Sweep
+from paramixer.training.command import TrainOptions
+from paramixer.training.show import Silent
+
+ROOT = Path(__file__).parents[2]
+EVERYWHERE = Sources(*(Path("somewhere"),) * 4)
+TINY = TrainOptions(
+    task="order", length=12, train=30, validation=9, test=7, steps=6, batch=4, evaluate_every=3, model={"channels": 6}
+)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
+
+
+def cell(**fields: object) -> Cell:
+    return Cell(**{"experiment": "x", "row": CHORD, "column": "order 12", "scale": "cpu", "options": TINY} | fields)
+
+
+def swept(*wanted: Cell, minutes: float | None = None) -> Sweep:
+    sweep = Sweep(wanted, Path("results"), Path("runs"), Console(quiet=True), minutes)
+    sweep.run()
+    return sweep
+
+
+def times() -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
+
+
+def test_finished_runs_are_found_and_never_run_twice():
+    swept(cell(), cell(options=changed(TINY, {"seed": 1})))
+    before = times()
+    assert len(before) == 2
+    again = swept(cell(), cell(options=changed(TINY, {"seed": 1})))
+    assert times() == before
+    assert all(told.startswith("done: error") for told in again.states)
+    # Nor where the run folders are gone: records are enough.
+    Path("runs").rename("gone")
+    swept(cell())
+    assert times() == before
+    assert not Path("runs").exists()
+
+
+def test_a_grid_is_tried_on_validation_and_the_best_is_run():
+    choices = ({"learning_rate": 1e-6}, {"learning_rate": 0.02, "model.hidden": 7})
+    options = changed(TINY, {"steps": 40})
+    swept(cell(options=options, grid=choices))
+    kept = records.read_all(Path("results"))
+    trials = [one for one in kept if one.trial]
+    assert len(trials) == 2
+    assert all(one.options["minutes"] == 3.0 for one in trials)
+    (final,) = [one for one in kept if not one.trial]
+    best = min(trials, key=lambda one: one.record["validation"])
+    assert final.options["learning_rate"] == best.options["learning_rate"]
+    assert records.summarised(kept, CHORD, "order 12").seeds == 1
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(monkeypatch):
+    whole = swept(cell())
+    (path,) = times()
+    expected = json.loads(path.read_text())["record"]
+    Path("results").rename("first")
+    Path("runs").rename("first-runs")
+    real = Silent.begin
+
+    def impatient(self, *arguments):
+        real(self, *arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Silent, "begin", impatient)
+    with pytest.raises(KeyboardInterrupt):
+        swept(cell())
+    assert not Path("results").exists()
+    monkeypatch.setattr(Silent, "begin", real)
+    again = swept(cell())
+    (path,) = times()
+    found = json.loads(path.read_text())["record"]
+    assert (found["test"], found["validation"]) == (expected["test"], expected["validation"])
+    assert again.states[0].split(",")[0] == whole.states[0].split(",")[0]
+
+
+def test_when_the_time_is_up_what_runs_is_saved():
+    slow = changed(TINY, {"steps": 1_000_000, "evaluate_every": 500_000})
+    sweep = swept(cell(options=slow), cell(), minutes=0.03)
+    assert sweep.states == ["interrupted, goes on next time", "waiting"]
+    assert list(Path("runs").rglob("state/step-*"))
+    assert not times()
+
+
+def test_records_say_nothing_of_where_data_lies(tmp_path):
+    lines = [f"{'ab' * (3 + n % 4)},{n % 2}" for n in range(60)]
+    (tmp_path / "own.csv").write_text("\n".join(["text,label", *lines]))
+    options = TrainOptions(task="text", source=tmp_path / "own.csv", length=16, steps=2, batch=4, model={"channels": 6})
+    swept(cell(options=options))
+    (path,) = times()
+    assert str(tmp_path) not in path.read_text()
+    assert key(options, "cpu") == key(dataclasses.replace(options, source=Path("other.csv")), "cpu")
+    record = json.loads(path.read_text())["record"]
+    assert 0.3 < record["majority"] < 0.8
+
+
+@pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_cell_is_a_run_of_its_own(name, scale):
+    found = list(EXPERIMENTS[name](scale, EVERYWHERE))
+    assert found
+    places = [(one.row, one.column, one.options.seed) for one in found]
+    assert len(set(places)) == len(places)
+    for one in found:
+        keys = [key(options, scale) for options in (*one.trials(), *(one.final(choice) for choice in one.grid))]
+        assert len(set(keys)) == len(keys)
+        if scale == "cpu" and one.options.model.get("mixer") != "ngrams":
+            assert one.options.minutes is not None
+        if scale == "paper":
+            assert one.options.minutes is None
+            assert one.options.learning_rate is None
+
+
+def test_shards_share_all_cells_between_them():
+    whole = ReproduceOptions("figure-synthetic", "cpu").cells()
+    parts = [ReproduceOptions("figure-synthetic", "cpu", shard=f"{n}/3").cells() for n in (1, 2, 3)]
+    assert sorted(one.row + one.column for part in parts for one in part) == sorted(
+        one.row + one.column for one in whole
+    )
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    for wrong in ("0/2", "3/2", "a", "1"):
+        with pytest.raises(ValueError, match="shard="):
+            ReproduceOptions("figure-synthetic", shard=wrong)
+
+
+def test_smoke_runs_a_figure_to_its_table(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["reproduce", "figure-synthetic", "--only", "Paramixer", "--docs", "docs"]) == 0
+    text = capsys.readouterr().out
+    assert "Adding, error on test" in text
+    assert "done: error" in text
+    # Smoke teaches nothing and stands on no page.
+    assert "Synthetic tasks" not in Path("docs/results.md").read_text()
+
+
+@pytest.mark.slow
+def test_smoke_runs_everything(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["reproduce", "all"]) == 0
+    text = capsys.readouterr().out
+    assert "waiting" not in text
+    for said in ("table-lra, on test", "table-genome, on test", "table-documents, on test", "always the largest class"):
+        assert said in text
+    assert Path("results/figure-rank/singular-values.json").is_file()
+    assert Path("results/figures/links.svg").is_file()
+    assert len(list(Path("results/figure-lengths").iterdir())) == 3
+
+
+def kept(row: str, column: str, value: float, experiment: str = "figure-synthetic", **fields: object) -> records.Kept:
+    record = {"test": {"error": value}, "metric": "error", "steps": 10, "seconds": 60.0}
+    known = {"path": Path("x"), "scale": "cpu", "trial": False, "key": "k", "options": {}, "record": record}
+    return records.Kept(experiment=experiment, row=row, column=column, **known | fields)
+
+
+def test_seeds_give_mean_and_deviation():
+    found = records.summarised([kept("a", "b", value) for value in (0.1, 0.2, 0.3)], "a", "b")
+    assert found.percent() == "20.00 ± 10.00"
+    assert records.summarised([kept("a", "b", 0.5)], "a", "b").percent() == "50.00"
+    assert records.summarised([kept("a", "b", 0.5, trial=True)], "a", "b") is None
+
+
+def test_the_papers_numbers_stand_beside_ours():
+    (table,) = tables.synthetic([kept(CHORD, "adding 1024", 0.0), kept("Linformer", "adding 1024", 0.25)])
+    assert table.rows == [[CHORD, "0.00 % (paper: 0 %)"], ["Linformer", "25.00 % (paper: 33.38 %)"]]
+    assert published.table()["Paramixer CDIL"]["image"] == "46.58 ± 0.05"
+    assert "image" not in published.table()["Transformer-LS"]
+    assert published.table()["Transformer-LS"]["documents-16k"] == "70.25"
+    assert published.error_cell("adding", "Transformer", 2048) == "fails"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({}, "cannot tell yet"),
+        ({2**power: 0.0 for power in range(7, 16)}, "supported"),
+        ({128: 0.0, 256: 0.0}, "cannot tell yet"),
+        ({128: 0.0, 32768: 0.3}, "cannot tell yet"),
+    ],
+)
+def test_the_claim_of_no_error(values, verdict):
+    found = claims.synthetic_zero([kept(CHORD, f"adding {n}", value) for n, value in values.items()], "adding", 32768)
+    assert found.verdict == verdict
+
+
+def test_other_claims_follow_their_records():
+    names = ("Linformer", "Reformer", "Transformer")
+    assert claims.rivals_fail([kept(name, "adding 2048", 0.8) for name in names]).verdict == "supported"
+    assert claims.rivals_fail([kept(name, "adding 2048", 0.0) for name in names]).verdict == "contradicted"
+    assert claims.rivals_fail([]).verdict == "cannot tell yet"
+    rows = ("links from X0", "links from the block's input")
+    both = [kept(row, "adding 1024", value) for row, value in zip(rows, (0.0, 0.1), strict=True)]
+    assert claims.links_from_first(both).verdict == "supported"
+    lra = [kept(row, task, value) for task in ("text", "image") for row, value in ((CHORD, 0.5), ("Performer", 0.4))]
+    assert claims.best_on_lra(lra).verdict == "cannot tell yet"
+    assert claims.best_on_lra([*lra, kept("S4D", "image", 0.9)]).verdict == "contradicted"
+    documents = [kept(CHORD, f"documents-{size}", value) for size, value in (("16k", 0.5), ("32k", 0.6))]
+    assert claims.longer_documents(documents).verdict == "supported"
+
+
+def test_the_page_is_what_the_records_make(tmp_path):
+    assert page.page(ROOT / "results", tmp_path) == (ROOT / "docs" / "results.md").read_text()
+    for drawn in tmp_path.iterdir():
+        assert drawn.read_text() == (ROOT / "docs" / "figures" / drawn.name).read_text()
+
+
+def test_a_table_without_its_data_says_what_is_missing(capsys, monkeypatch):
+    monkeypatch.delenv("PARAMIXER_DATA", raising=False)
+    assert main(["reproduce", "table-genome", "--scale", "cpu"]) == 2
+    assert "is its data there" in capsys.readouterr().err
+
+
+def test_cells_name_only_what_exists():
+    assert set(EXPERIMENTS) <= {
+        "figure-synthetic",
+        "table-lra",
+        "table-genome",
+        "table-documents",
+        "table-links",
+        "figure-rank",
+    }
+    assert cells.changed(TINY, {"model.hidden": 3, "seed": 4}).model == {"channels": 6, "hidden": 3}

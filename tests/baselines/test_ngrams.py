@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import paramixer as pm
+from paramixer.baselines import registry
 from paramixer.baselines.ngrams import Ngrams
 from paramixer.cli import main
 from paramixer.training.run_folder import RunFolder
@@ -98,3 +99,14 @@ def test_a_rival_trains_resumes_and_predicts_by_the_same_commands(name, capsys):
     assert weights[0] == weights[1]
     assert RunFolder(Path("run")).read_record()["model"]["mixer"] == name
     assert main(["evaluate", "run"]) == 0
+
+
+@pytest.mark.parametrize("name", [name for name, found in registry.RIVALS.items() if not found.linear])
+def test_any_rival_trains_on_texts_of_many_lengths(name):
+    lines = [f"{'ab' if number % 2 else 'ba'}{'c' * (number % 9)},{number % 2}" for number in range(40)]
+    Path("own.csv").write_text("\n".join(["text,label", *lines]))
+    command = ["train", "own.csv", "--model", name, "--steps", "2", "--batch", "4", "--model.channels", "8"]
+    assert main([*command, "--out", "run"]) == 0
+    record = RunFolder(Path("run")).read_record()
+    assert record["model"]["padding"] == "length"
+    assert np.isfinite(record["test"]["loss"])

@@ -79,13 +79,12 @@ def gated_sums(query: Tensor, key: Tensor, value: Tensor, forget: Tensor) -> Ten
         value: ``[..., length, width]``.
         forget: ``[..., length]``, logarithms of what each position leaves of the past.
     """
-    length = query.shape[-2]
     state = query.new_zeros(*query.shape[:-2], query.shape[-1], value.shape[-1])
     found = []
-    for start in range(0, length, CHUNK):
-        part = slice(start, start + CHUNK)
-        own_query, own_key, own_value = query[..., part, :], key[..., part, :], value[..., part, :]
-        decay = forget[..., part].cumsum(-1)
+    # Split, not sliced: the gradient of a slice is as long as the whole.
+    parts = [torch.split(part, CHUNK, -2) for part in (query, key, value, forget[..., None])]
+    for own_query, own_key, own_value, own_forget in zip(*parts, strict=True):
+        decay = own_forget.squeeze(-1).cumsum(-1)
         between = (decay[..., :, None] - decay[..., None, :]).tril().exp().tril()
         inside = (own_query @ own_key.transpose(-1, -2) * between) @ own_value
         found.append(inside + (own_query * decay.exp()[..., None]) @ state)

@@ -113,7 +113,7 @@ RIVALS: dict[str, Rival] = {
         where="huggingface:BigBird",
         cost="constant",
         packages=("transformers",),
-        cannot="far positions meet through the first and last block; shorter sequences cost as much as the longest",
+        cannot="fills an N x N array; far positions meet in the first and last block; shorter ones cost as the longest",
     ),
     "sparse-strided": Rival(title="Sparse Transformer, strided", where="sparse:strided", cost="sqrt N", whole=True),
     "sparse-fixed": Rival(title="Sparse Transformer, fixed", where="sparse:fixed", cost="sqrt N", whole=True),

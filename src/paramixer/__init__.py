@@ -5,6 +5,7 @@ from typing import Any
 
 from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
+from paramixer.explain import explain
 from paramixer.links import Cdil, Chord, Links
 from paramixer.network import Paramixer
 from paramixer.ops import backend, backends, link_mix, paramix
@@ -22,6 +23,7 @@ __all__ = [
     "Recipe",
     "backend",
     "backends",
+    "explain",
     "link_mix",
     "paramix",
     "preset",

@@ -151,24 +151,33 @@ class ParamixerBlock(nn.Module):
 
         A row is the transposed chain applied to a unit vector, which is what the backward pass does to a gradient.
         """
+        units = self._units("mixing_rows", inputs, positions)
+        return self.transposed(inputs, units, lengths).mT
+
+    @torch.no_grad()
+    def mixing_columns(
+        self, inputs: Tensor, positions: Tensor | Sequence[int], lengths: Tensor | Sequence[int] | None = None
+    ) -> Tensor:
+        """Columns of A, ``[batch, positions, length]``: whom each of these positions feeds, and how much."""
+        units = self._units("mixing_columns", inputs, positions)
+        if not units.shape[2]:
+            return units.mT
+        return torch.cat([self._mix(part, inputs, lengths) for part in torch.split(units, _ROWS_AT_ONCE, 2)], 2).mT
+
+    @torch.no_grad()
+    def transposed(self, inputs: Tensor, vectors: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """A transposed, times vectors ``[batch, length, count]``, without A."""
         self._check("inputs", inputs, self.inputs)
-        batch, length, _ = inputs.shape
-        wanted = whole_numbers("mixing_rows", "positions", positions).to(inputs.device)
-        if wanted.dim() != 1:
-            raise ValueError(f"positions have shape {list(wanted.shape)}, expected a list of whole numbers")
-        outside = wanted[(wanted < 0) | (wanted >= length)]
-        if len(outside):
-            raise ValueError(f"position {int(outside[0])} is outside the sequence, 0 to {length - 1}")
-        rows = []
-        for start in range(0, len(wanted), _ROWS_AT_ONCE):
-            some = wanted[start : start + _ROWS_AT_ONCE]
-            units = F.one_hot(some, length).to(inputs.dtype).T.expand(batch, length, len(some))
-            chain = checked_chain("mixing_rows", inputs, units, *self._parameters_of_links(), lengths, self.ring)
+        if not vectors.shape[2]:
+            return vectors
+        found = []
+        for part in torch.split(vectors, _ROWS_AT_ONCE, 2):
+            chain = checked_chain("transposed", inputs, part, *self._parameters_of_links(), lengths, self.ring)
             # The chain is linear in the values, so its value gradient does not depend on them: any will do.
-            nothing = units.new_empty(0, *units.shape, dtype=computing(units.dtype))
-            _, transposed, *_ = paramix_backward_op(chain.values, *chain, chain.factors, nothing)
-            rows.append(transposed.mT)
-        return torch.cat(rows, 1) if rows else inputs.new_empty(batch, 0, length)
+            nothing = part.new_empty(0, *part.shape, dtype=computing(part.dtype))
+            _, product, *_ = paramix_backward_op(chain.values, *chain, chain.factors, nothing)
+            found.append(product)
+        return torch.cat(found, 2)
 
     def extra_repr(self) -> str:
         """What print(block) shows."""
@@ -176,6 +185,18 @@ class ParamixerBlock(nn.Module):
             f"length={self.length}, channels={self.channels}, hidden={self.hidden}, inputs={self.inputs}, "
             f"protocol={self.protocol}, residual={self.residual!r}, ring={self.ring}, keep={self.keep}"
         )
+
+    def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
+        """Unit vectors ``[batch, length, positions]``."""
+        self._check("inputs", inputs, self.inputs)
+        batch, length, _ = inputs.shape
+        wanted = whole_numbers(what, "positions", positions).to(inputs.device)
+        if wanted.dim() != 1:
+            raise ValueError(f"positions have shape {list(wanted.shape)}, expected a list of whole numbers")
+        outside = wanted[(wanted < 0) | (wanted >= length)]
+        if len(outside):
+            raise ValueError(f"position {int(outside[0])} is outside the sequence, 0 to {length - 1}")
+        return F.one_hot(wanted, length).to(inputs.dtype).T.expand(batch, length, len(wanted))
 
     def _mix(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
         return paramix(inputs, values, *self._parameters_of_links(), lengths, self.ring, self.keep)

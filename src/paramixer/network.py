@@ -64,11 +64,7 @@ class Paramixer(nn.Module):
         self._check(inputs)
         width = inputs.shape[1]
         inputs, lengths = self._padded(inputs, lengths)
-        first = self._embed(inputs)
-        values = self.dropout(first)
-        for block in self.blocks:
-            values = block(values, first if self.config.link_input == "first" else values, lengths)
-        answer: Tensor = self.head(values, lengths)
+        answer: Tensor = self.head(self._mixed(self._embed(inputs), lengths), lengths)
         return answer[:, :width] if self.config.pooling == "token" else answer
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -134,6 +130,13 @@ class Paramixer(nn.Module):
             embedded = embedded + positions if self.config.vocabulary is None else embedded.add_(positions)
         dropped: Tensor = self.dropout(embedded)
         return dropped
+
+    def _mixed(self, first: Tensor, lengths: Tensor | None) -> Tensor:
+        """X0 through all blocks."""
+        values: Tensor = self.dropout(first)
+        for block in self.blocks:
+            values = block(values, first if self.config.link_input == "first" else values, lengths)
+        return values
 
     def _check(self, inputs: Tensor) -> None:
         config = self.config

@@ -224,7 +224,7 @@ def test_other_claims_follow_their_records():
 def test_the_page_is_what_the_records_make(tmp_path):
     assert page.page(ROOT / "results", tmp_path) == (ROOT / "docs" / "results.md").read_text()
     for drawn in tmp_path.iterdir():
-        assert drawn.read_text() == (ROOT / "docs" / "figures" / drawn.name).read_text()
+        assert drawn.read_text() == (ROOT / "docs" / "results" / drawn.name).read_text()
 
 
 def test_a_table_without_its_data_says_what_is_missing(capsys, monkeypatch):

@@ -101,7 +101,7 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
         done = Sweep(cells, options.results, options.runs, console, options.minutes).run()
     if any(cell.experiment == rank.NAME for cell in cells):
         rank.compare([cell for cell in cells if cell.experiment == rank.NAME], options.results, options.runs)
-    pictures = options.docs / "figures" if options.docs else options.results / "figures"
+    pictures = options.docs / "results" if options.docs else options.results / "figures"
     if options.name in ("figure-protocols", "all"):
         figures.protocols(pictures / "links.svg")
         console.print(f"drawn: {pictures / 'links.svg'}", highlight=False)
@@ -115,7 +115,7 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
     if options.docs is not None:
         path = options.docs / "results.md"
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, page(options.results, options.docs / "figures").encode())
+        replace_file(path, page(options.results, options.docs / "results").encode())
         console.print(f"written: {path}", highlight=False)
     return done
 

@@ -27,7 +27,7 @@ def page(results: Path, figures: Path) -> str:
     if synthetic:
         tables.draw_synthetic(synthetic, figures / "synthetic.svg")
         parts += ["## Synthetic tasks\n", *map(_block, tables.synthetic(synthetic))]
-        parts.append("![error against length](figures/synthetic.svg)\n")
+        parts.append("![error against length](results/synthetic.svg)\n")
     sections = {
         "table-lra": ("## Long Range Arena\n", ("listops", "text", "image", "pathfinder"), "Accuracy on test, %"),
         "table-documents": ("## Long documents\n", ("documents-16k", "documents-32k"), "Accuracy on test, %"),
@@ -40,7 +40,7 @@ def page(results: Path, figures: Path) -> str:
     found = rank.read(results)
     if found is not None and found["scale"] != "smoke":
         rank.draw(found, figures / "rank.svg")
-        parts += ["## Rank\n", "![singular values](figures/rank.svg)\n"]
+        parts += ["## Rank\n", "![singular values](results/rank.svg)\n"]
     if kept:
         parts += ["## What stands behind the numbers\n", _block(tables.effort(kept))]
     return "\n".join(parts)

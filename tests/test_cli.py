@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import paramixer
 from bench import samples
 from paramixer import cli
+from paramixer.bench import record
 from paramixer.cli import main
 
 LEAVES = [
@@ -107,11 +109,11 @@ def test_block_verifies_times_and_writes_record_and_plot(tmp_path, capsys, monke
     ways = "--ways=[rolls,gather,scatter,softmax]"
     assert main(["bench", "block", "--quick", ways, "--threads", "1", "--out", str(tmp_path)]) == 0
     assert "gather-scatter" in capsys.readouterr().out
-    document = json.loads((tmp_path / "block.json").read_text())
+    document = json.loads((tmp_path / "block-quick.json").read_text())
     assert document["machine"]["threads"] == 1
     assert document["settings"]["quick"] is True
-    assert (tmp_path / "block.svg").exists()
-    assert main(["bench", "show", str(tmp_path / "block.json")]) == 0
+    assert (tmp_path / "block-quick.svg").exists()
+    assert main(["bench", "show", str(tmp_path / "block-quick.json")]) == 0
     assert "A quick run" in capsys.readouterr().out
 
 
@@ -135,3 +137,39 @@ def test_the_package_runs_as_a_module():
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.split() == ["paramixer", paramixer.__version__]
+
+
+def test_a_quick_or_partial_record_takes_no_place(tmp_path):
+    for settings, name in (
+        ({}, "models.json"),
+        ({"quick": True}, "models-quick.json"),
+        ({"models": ["s4d"]}, "models-some.json"),
+    ):
+        made = dataclasses.replace(samples.record("models", samples.MODELS), settings=settings)
+        assert record.write(made, tmp_path).name == name
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "order", "--steps", "abc"], "steps=abc; it must be a whole number"),
+        (
+            ["train", "order", "--match", "params"],
+            "match=params; it must be one of parameters (did you mean parameters?)",
+        ),
+        (["bench", "models", "--models", "linear"], "models=linear; it must be a list such as [a,b]"),
+        (["reproduce", "figure-synth"], "did you mean figure-synthetic?"),
+    ],
+)
+def test_wrong_values_are_told_in_plain_words(words, message, capsys):
+    assert cli.main(words) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert "class '" not in told
+
+
+def test_what_is_said_counts_more_than_a_file_wherever_it_stands(tmp_path):
+    (tmp_path / "c.yaml").write_text("task: adding\nsteps: 7\nlength: 9\n")
+    for words in (["order", "--steps", "3", "--config", "c.yaml"], ["--config=c.yaml", "order", "--steps", "3"]):
+        found = cli.parse(["train", *[word.replace("c.yaml", str(tmp_path / "c.yaml")) for word in words]])["train"]
+        assert (found["task"], found["steps"], found["length"]) == ("order", 3, 9)

@@ -175,14 +175,49 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"paramixer: {str(wish) or 'interrupted'}", file=sys.stderr)
         return 130
     except _USER_ERRORS as error:
-        print(f"paramixer: {' '.join(str(error).split())}{_nearest(str(error), words)}", file=sys.stderr)
+        print(f"paramixer: {_plainly(str(error))}{_nearest(str(error), words)}", file=sys.stderr)
         return 2
     return 0
 
 
+_KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "Path": "a path"}
+_KINDS |= {"tuple": "a list such as [a,b]", "list": "a list such as [a,b]"}
+
+
+def _plainly(error: str) -> str:
+    """One line, and jsonargparse's talk of types as a sentence."""
+    line = " ".join(error.split())
+    found = re.match(r'Parser key "([\w.]+)": (.*?)(?:Given value|Got value): (.*)$', line)
+    if found is None:
+        return line
+    key, types, value = found.groups()
+    types = types.partition("Given value type")[0]
+    kinds = [_KINDS[name] for name in re.findall(r"<class '(?:\w+\.)*(\w+)'>", types) if name in _KINDS]
+    for names in re.findall(r"Literal\[([^\]]*)\]", types):
+        choices = [name.strip().strip("'") for name in names.split(",")]
+        close = difflib.get_close_matches(value, choices, 1)
+        kinds.append(f"one of {', '.join(choices)}{f' (did you mean {close[0]}?)' if close else ''}")
+    wanted = " or ".join(dict.fromkeys(kinds))
+    return f"{key}={value}; it must be {wanted}" if wanted else line
+
+
 def parse(words: list[str]) -> jsonargparse.Namespace:
     """What a command line says."""
-    return parser().parse_args([_spelled_out(word) for word in words])
+    return parser().parse_args(_config_first([_spelled_out(word) for word in words]))
+
+
+def _config_first(words: list[str]) -> list[str]:
+    """Files of settings before everything else, so that what is said beside them counts, wherever it stands."""
+    files: list[str] = []
+    rest: list[str] = []
+    ahead = iter(words)
+    for word in ahead:
+        if word == "--config":
+            files += [word, *([value] if (value := next(ahead, None)) is not None else [])]
+        else:
+            (files if word.startswith("--config=") else rest).append(word)
+    # After the command's own word.
+    return [*rest[:1], *files, *rest[1:]]
 
 
 def _spelled_out(word: str) -> str:

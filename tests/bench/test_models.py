@@ -61,12 +61,12 @@ def test_one_that_breaks_says_why():
 def test_the_record_has_ratios_only_for_what_was_timed(tmp_path, capsys):
     arguments = ["bench", "models", "--quick", "--models", "[linear]", "--out", str(tmp_path), "--channels", "8"]
     assert main(arguments) == 0
-    measured = json.loads((tmp_path / "models.json").read_text())["measured"]
+    measured = json.loads((tmp_path / "models-quick.json").read_text())["measured"]
     assert measured["lengths"] == [16, 32]
     for found in measured["models"].values():
         assert len(found["peak"]) == len(found["times"]) == len(found["parameters"]) == 2
     assert measured["models"]["paramixer"]["times"] == [1, 1]
-    assert (tmp_path / "models.svg").is_file()
+    assert (tmp_path / "models-quick.svg").is_file()
     assert "Linear Transformer" in capsys.readouterr().out
 
 

@@ -231,3 +231,26 @@ def test_nothing_in_the_package_reads_or_writes_pickles():
         assert not re.search(r"^\s*(import|from) (pickle|dill|cloudpickle|joblib|shelve|marshal)\b", text, re.MULTILINE)
         assert not re.search(r"torch\.(save|load)\(", text), path
         assert "allow_pickle=True" not in text, path
+
+
+def test_what_would_be_lost_or_ignored_is_refused(reviews, capsys):
+    assert main([*ORDER, "--out", "run"]) == 0
+    Path("a-file").write_text("")
+    Path("new.csv").write_text("text\nabc\n")
+    for words, message in (
+        (
+            ["train", "--resume", "run", "--steps", "9", "--learning_rate", "0.5"],
+            "of learning_rate nothing would be heard",
+        ),
+        (["train", "--resume", "run", "--steps", "9", "--model", "s4d"], "of model nothing would be heard"),
+        ([*ORDER, "--out", "a-file"], "is a file; give a folder"),
+        ([*ORDER, "--until", "acc=0.9"], "order is judged by error, not by acc"),
+        ([*ORDER, "--validation", "0.5"], "validation=0.5; sequences are drawn"),
+        ([*ORDER, "--train", "0"], "train=0; sequences are drawn"),
+        (["predict", "run", "new.csv", "--out", "./new.csv"], "which would be lost"),
+        (["predict", "nowhere", "new.csv"], "there is no run folder nowhere"),
+    ):
+        capsys.readouterr()
+        assert main(words) == 2, words
+        assert message in capsys.readouterr().err
+    assert Path("new.csv").read_text() == "text\nabc\n"

@@ -258,3 +258,15 @@ def test_sequences_without_a_pad_symbol_need_lengths(tmp_path):
     task.train.lengths[0] = 5
     with pytest.raises(ValueError, match="padding='length'"):
         fit(tiny.model(), task, tiny.OPTIONS, folder=tmp_path)
+
+
+def test_a_run_is_not_replaced_and_a_model_must_fit_its_task(tmp_path):
+    tiny.run(tmp_path)
+    with pytest.raises(FileExistsError, match="there is a run in .* already"):
+        tiny.run(tmp_path)
+    other = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=6, outputs=10, channels=6))
+    with pytest.raises(ValueError, match="the model has outputs=10, the task order needs outputs=4"):
+        fit(other, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")
+    narrow = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=5, outputs=4, channels=6))
+    with pytest.raises(ValueError, match="the model knows 5 symbols, the task order has 6"):
+        fit(narrow, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")

@@ -35,6 +35,8 @@ class Rival:
     """Whether it is a model by itself, which is not trained by gradient steps."""
     whole: bool = False
     """Whether it is a whole layer by itself; others get norms, residuals and a feed-forward."""
+    heads: bool = True
+    """Whether it has heads."""
     feed_forward: bool = True
     """Whether its layer has one, ``hidden`` wide."""
     hidden: int = 4
@@ -119,8 +121,8 @@ RIVALS: dict[str, Rival] = {
     "sparse-fixed": Rival(title="Sparse Transformer, fixed", where="sparse:fixed", cost="sqrt N", whole=True),
     "linear": Rival(title="Linear Transformer", where="kernels:LinearTransformer", cost="constant"),
     "rfa": Rival(title="RFA-Gaussian", where="kernels:RandomFeatureAttention", cost="constant"),
-    "chordmixer": Rival(title="ChordMixer", where="rings:ChordMixer", cost="log N", whole=True),
-    "cdil-cnn": Rival(title="CDIL-CNN", where="rings:CdilCnn", cost="log N", whole=True, hidden=1),
+    "chordmixer": Rival(title="ChordMixer", where="rings:ChordMixer", cost="log N", whole=True, heads=False),
+    "cdil-cnn": Rival(title="CDIL-CNN", where="rings:CdilCnn", cost="log N", whole=True, hidden=1, heads=False),
     "sinkhorn": Rival(
         title="Sinkhorn Transformer",
         where="sinkhorn:Sinkhorn",
@@ -128,12 +130,13 @@ RIVALS: dict[str, Rival] = {
         packages=("sinkhorn_transformer",),
         cannot="a bucket sees one other; shorter sequences cost as much as the longest",
     ),
-    "s4d": Rival(title="S4D", where="s4d:S4D", cost="log N"),
+    "s4d": Rival(title="S4D", where="s4d:S4D", cost="log N", heads=False),
     "mamba": Rival(
         title="Mamba",
         where="huggingface:Mamba",
         cost="constant",
         hidden=2,
+        heads=False,
         feed_forward=False,
         packages=("transformers",),
         cannot="without a GPU a Python loop over the positions",
@@ -163,6 +166,8 @@ def layers(config: ParamixerConfig, generator: Generator | None = None) -> list[
     if chosen.linear:
         raise ValueError(f"{config.mixer} is a model by itself, without layers; train it with paramixer train")
     chosen.check()
+    if config.heads > 1 and not chosen.heads:
+        raise ValueError(f"heads={config.heads}; {chosen.title} has no heads")
     if generator is None:
         return [_layer(chosen, config) for _ in range(config.blocks)]
     # Packages draw from torch's global random numbers; they are borrowed, and put back.

@@ -65,7 +65,9 @@ def make(what: str, options: Any, measured: dict[str, Any], seconds: float) -> R
 def write(record: Record, folder: Path) -> Path:
     """Put the record into the folder under the name of its benchmark, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{record.what}.json"
+    # What measured nothing, or only a part, does not take the place of what measured all.
+    part = "-quick" if record.quick else "-some" if record.settings.get("models") else ""
+    path = folder / f"{record.what}{part}.json"
     replace_file(path, (json.dumps(dataclasses.asdict(record), indent=2, allow_nan=False) + "\n").encode())
     return path
 

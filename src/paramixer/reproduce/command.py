@@ -93,6 +93,8 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
     """``paramixer reproduce``; returns how many cells are done."""
     done = 0
     cells = options.cells()
+    if options.only is not None and not cells:
+        raise ValueError(f"no cell of {options.name} holds {options.only!r} in its model and column")
     if options.name in EXPERIMENTS and not cells:
         raise ValueError(
             f"{options.name}: no cell to run; is its data there? give it with a flag, or in PARAMIXER_DATA"

@@ -70,6 +70,10 @@ class GeneratedSequences(Dataset[Item]):
 def generated(facts: Facts, rule: Rule, seed: int, sizes: Mapping[str, int | None]) -> Task:
     """The task of these facts, drawn by this rule."""
     chosen = {split: _SIZES[split] if (size := sizes[split]) is None else size for split in SPLITS}
+    for split, size in chosen.items():
+        if size != int(size) or size < 1:
+            raise ValueError(f"{split}={size}; sequences are drawn, so say how many, at least 1")
+    chosen = {split: int(size) for split, size in chosen.items()}
     settings = {**facts.settings, "seed": seed, "sizes": chosen}
     known = json.dumps({**facts.document(), "settings": settings, "streams": STREAMS}, sort_keys=True)
     splits = {

@@ -63,8 +63,10 @@ def rival_settings(name: str, base: ParamixerConfig, preset_name: str) -> dict[s
 
 def matched(config: ParamixerConfig, own: ParamixerConfig) -> ParamixerConfig:
     """A rival with as many parameters as the own config has, as nearly as it can."""
-    if config.mixer == registry.OWN or registry.rival(config.mixer).linear:
+    if config.mixer == registry.OWN:
         return config
+    if registry.rival(config.mixer).linear:
+        raise ValueError(f"{config.mixer} has as many parameters as columns; it cannot be matched")
     return sizing.matched(config, parameters(own), parameters)
 
 

@@ -66,6 +66,12 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
     resume = options.resume is not None
     if options.resume is not None:
         folder = RunFolder(options.resume)
+        deaf = sorted(set(document(options)) - {"epochs", "steps", "minutes"})
+        if deaf:
+            raise ValueError(
+                f"a resumed run keeps its settings; of {', '.join(deaf)} nothing would be heard: leave them out, "
+                "or start a new run (epochs, steps and minutes may be given)"
+            )
         known = folder.read_config()
         said = {name: value for name in ("epochs", "steps", "minutes") if (value := getattr(options, name)) is not None}
         options = read_options(known | said)
@@ -73,6 +79,8 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
             raise ValueError(f"{folder.path} is finished; give more --steps, --epochs or --minutes to go on")
     else:
         folder = RunFolder(options.out or _new_folder(options.task))
+        if folder.path.exists() and not folder.path.is_dir():
+            raise NotADirectoryError(f"--out {folder.path} is a file; give a folder")
         if folder.config.exists():
             raise ValueError(f"there is a run in {folder.path} already; --resume it, or choose another --out")
     # Nobody writes before everybody has looked.
@@ -186,7 +194,8 @@ def _described(config: ParamixerConfig) -> str:
         chosen = registry.rival(config.mixer)
         if chosen.linear:
             return chosen.title
-        what = f"{chosen.title} with {config.heads} head{'s' if config.heads > 1 else ''}"
+        heads = f" with {config.heads} head{'s' if config.heads > 1 else ''}" if chosen.heads else ""
+        what = f"{chosen.title}{heads}"
     blocks = f"{config.blocks} block{'s' if config.blocks > 1 else ''}"
     return f"{blocks} of {what}, channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}"
 

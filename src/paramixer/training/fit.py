@@ -65,6 +65,10 @@ def fit(
         started_with: written to config.yaml.
     """
     run = _Run(model, task, options or TrainingOptions(), RunFolder(Path(folder)), seed, display or Silent())
+    if not resume and run.folder.config.exists():
+        raise FileExistsError(f"there is a run in {run.folder.path} already; resume it, or choose another folder")
+    # Nobody writes before everybody has looked.
+    run.accelerator.wait_for_everyone()
     # The caller's random numbers are left alone.
     with torch.random.fork_rng():
         # Processes must not drop the same units of their different sequences.
@@ -88,7 +92,10 @@ class _Run:
     def __init__(
         self, model: Paramixer, task: Task, options: TrainingOptions, folder: RunFolder, seed: int, display: Display
     ) -> None:
+        _check_fit(model, task)
         self.options = options.resolved(recipe(task.preset))
+        if options.until is not None and (name := goal(options.until)[0]) != task.metric:
+            raise ValueError(f"until={options.until!r}, but {task.name} is judged by {task.metric}, not by {name}")
         self.task, self.folder, self.seed, self.display = task, folder, seed, display
         self.accelerator = accelerator()
         self.plain = model
@@ -395,6 +402,22 @@ class _Run:
             validations=[line for line in self.folder.lines() if line["kind"] == "validation"],
             outcome=outcome,
         )
+
+
+def _check_fit(model: Paramixer, task: Task) -> None:
+    """The model answers what the task asks."""
+    config = model.config
+    symbols = None if task.vocabulary is None else len(task.vocabulary)
+    kinds = {
+        "target": (config.target, task.target),
+        "outputs": (config.outputs, task.outputs),
+        "features": (config.features, task.features),
+    }
+    for what, (own, wanted) in kinds.items():
+        if own != wanted:
+            raise ValueError(f"the model has {what}={own}, the task {task.name} needs {what}={wanted}")
+    if symbols is not None and (config.vocabulary or 0) < symbols:
+        raise ValueError(f"the model knows {config.vocabulary} symbols, the task {task.name} has {symbols}")
 
 
 def _shorter_than(length: int) -> Any:

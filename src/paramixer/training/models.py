@@ -34,7 +34,14 @@ def show_models(options: ModelsOptions, console: Console) -> None:
     own = preset(options.preset, length=options.length)
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("name", "system", "parameters", "work a position, as N grows", "installed", "beware"):
-        table.add_column(column, justify="right" if column == "parameters" else "left")
+        # Names are to be typed, so they are never cut.
+        table.add_column(
+            column,
+            justify="right" if column == "parameters" else "left",
+            no_wrap=column == "name",
+            min_width=max(map(len, registry.RIVALS)) if column == "name" else None,
+            overflow="fold",
+        )
     for name in (registry.OWN, *registry.RIVALS):
         if name == registry.OWN:
             title, cost, cannot = _OWN
@@ -56,4 +63,4 @@ def show_models(options: ModelsOptions, console: Console) -> None:
 
 def _count(own: ParamixerConfig, name: str, options: ModelsOptions) -> int:
     config = dataclasses.replace(own, mixer=name, **rival_settings(name, own, options.preset))
-    return parameters(matched(config, own) if options.match else config)
+    return parameters(matched(config, own) if options.match and name != ngrams.NAME else config)

@@ -53,6 +53,10 @@ class PredictOptions:
 
 def predict(options: PredictOptions, console: Console) -> int:
     """``paramixer predict``; returns how many sequences were answered."""
+    if not options.run.is_dir():
+        raise FileNotFoundError(f"there is no run folder {options.run}")
+    if options.out.resolve() == options.file.resolve():
+        raise ValueError(f"--out {options.out} is the file to be read, which would be lost; write elsewhere")
     folder = options.run / "model" if (options.run / "model").is_dir() else options.run
     model = load_model(folder)
     facts, _ = read_inputs(folder)

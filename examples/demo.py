@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> Path:
     while (folder := Path("runs") / f"demo-{number}").exists():
         number += 1
     # The paper's model, started near the identity and with a warm-up: it learns in a fraction of the steps.
-    faster = ["--model.init", "identity", "--learning_rate", 0.01, "--schedule", "cosine", "--warmup", 200]
+    faster = ["--model.init", "identity", "--learning_rate", 0.005, "--schedule", "cosine", "--warmup", 200]
     sizes = ["--validation", 1000, "--test", 1000]
     stop = ["--steps", options.steps, "--evaluate_every", 200, "--until", "error=0"]
     run("train", "adding", "--length", options.length, *sizes, *stop, *faster, "--out", folder)

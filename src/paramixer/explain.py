@@ -17,6 +17,9 @@ from torch import Tensor
 from paramixer.block import ParamixerBlock
 from paramixer.network import Paramixer
 
+# Every block with what its links are written from; None for a rival, which has no links.
+Linked = list[tuple[ParamixerBlock, Tensor]] | None
+
 # Occluded copies of a sequence that are answered at a time.
 _TOGETHER = 8
 
@@ -94,6 +97,7 @@ def _explained(
         answer = model.head(model._mixed(first, lengths), lengths)[0]
     if config.target == "class" and target is None:
         target = int(answer.argmax())
+    linked = _linked(model, first, lengths)
     # Windows that nobody asked for are as many as can be told apart at a glance.
     wide = window or max(1, -(-count // 64))
     return Explanation(
@@ -101,9 +105,9 @@ def _explained(
         length=count,
         answer=answer,
         target=target,
-        rows=_maps(model, first, lengths, chosen, count, "rows"),
-        columns=_maps(model, first, lengths, chosen, count, "columns"),
-        rollout=_rollout(model, first, lengths, chosen, count),
+        rows=_maps(linked, lengths, chosen, count, "rows"),
+        columns=_maps(linked, lengths, chosen, count, "columns"),
+        rollout=_rollout(linked, lengths, chosen, count),
         jacobian=_jacobian(model, first, lengths, chosen, count),
         evidence=_evidence(model, first, lengths, target, count),
         occlusion=_occlusion(model, first, lengths, target, count, wide),
@@ -111,7 +115,7 @@ def _explained(
     )
 
 
-def _linked(model: Paramixer, first: Tensor, lengths: Tensor | None) -> list[tuple[ParamixerBlock, Tensor]] | None:
+def _linked(model: Paramixer, first: Tensor, lengths: Tensor | None) -> Linked:
     """Every block with what its links are written from; None if a block has none."""
     found = []
     values = first
@@ -125,10 +129,7 @@ def _linked(model: Paramixer, first: Tensor, lengths: Tensor | None) -> list[tup
     return found
 
 
-def _maps(
-    model: Paramixer, first: Tensor, lengths: Tensor | None, positions: tuple[int, ...], count: int, which: str
-) -> Tensor | None:
-    linked = _linked(model, first, lengths)
+def _maps(linked: Linked, lengths: Tensor | None, positions: tuple[int, ...], count: int, which: str) -> Tensor | None:
     if linked is None:
         return None
     found = []
@@ -138,13 +139,11 @@ def _maps(
     return torch.stack(found)
 
 
-def _rollout(
-    model: Paramixer, first: Tensor, lengths: Tensor | None, positions: tuple[int, ...], count: int
-) -> Tensor | None:
-    linked = _linked(model, first, lengths)
+def _rollout(linked: Linked, lengths: Tensor | None, positions: tuple[int, ...], count: int) -> Tensor | None:
     if linked is None:
         return None
-    vectors = torch.zeros(1, first.shape[1], len(positions), dtype=first.dtype, device=first.device)
+    inputs = linked[0][1]
+    vectors = inputs.new_zeros(1, inputs.shape[1], len(positions))
     vectors[0, list(positions), range(len(positions))] = 1
     for block, written_from in reversed(linked):
         vectors = block.transposed(written_from, vectors, lengths)

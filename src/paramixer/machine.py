@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,12 @@ def engine_states() -> dict[str, str]:
     return {name: str(state) for name, state in backends().items()}
 
 
+@cache
 def commit() -> str | None:
-    """The commit of this source tree, with "-dirty" where files were changed; None outside a checkout."""
+    """The commit of this source tree, with "-dirty" where files were changed; None outside a checkout.
+
+    As it was when first asked for: a run that asks when it begins is not told of what was committed meanwhile.
+    """
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -218,10 +217,3 @@ def test_what_is_not_installed_is_said_with_its_cure(monkeypatch):
 def test_wrong_settings_are_told_in_one_line(name, fields, message):
     with pytest.raises(ValueError, match=message):
         registry.layers(config(name, **fields))
-
-
-def test_nothing_warns():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for name in RIVALS:
-            network(name).train()(torch.randint(9, (2, 20)))

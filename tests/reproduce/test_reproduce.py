@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import signal
+import typing
 from pathlib import Path
 
 import pytest
@@ -233,13 +234,16 @@ def test_a_table_without_its_data_says_what_is_missing(capsys, monkeypatch):
     assert "is its data there" in capsys.readouterr().err
 
 
-def test_cells_name_only_what_exists():
-    assert set(EXPERIMENTS) <= {
-        "figure-synthetic",
-        "table-lra",
-        "table-genome",
-        "table-documents",
-        "table-links",
-        "figure-rank",
-    }
+def test_every_experiment_can_be_asked_for():
+    names = typing.get_args(typing.get_type_hints(ReproduceOptions)["name"])
+    assert set(names) == {*EXPERIMENTS, "figure-lengths", "figure-protocols", "page", "all"}
     assert cells.changed(TINY, {"model.hidden": 3, "seed": 4}).model == {"channels": 6, "hidden": 3}
+
+
+def test_a_smoke_run_supports_no_claim(tmp_path):
+    (tmp_path / "figure-rank").mkdir()
+    document = {"scale": "smoke", "models": {CHORD: {"rank": 9, "length": 9}}}
+    (tmp_path / "figure-rank" / "singular-values.json").write_text(json.dumps(document))
+    assert claims.full_rank(tmp_path).verdict == "cannot tell yet"
+    (tmp_path / "figure-rank" / "singular-values.json").write_text(json.dumps(document | {"scale": "cpu"}))
+    assert claims.full_rank(tmp_path).verdict == "supported"

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paramixer.baselines.layer import Heads, in_blocks
+from paramixer.baselines.layer import Heads
 from paramixer.config import ParamixerConfig
 
 CHUNK = 64
@@ -51,7 +51,7 @@ class RandomFeatureAttention(Heads):
         query, key, value = self.split(inputs)
         query, key = (self._features(part) for part in (query, key))
         # [2, batch, heads, length]
-        logits = in_blocks(self.to_gates(inputs).float(), -1, (2, self.heads)).permute(2, 0, 3, 1)
+        logits = torch.unflatten(self.to_gates(inputs).float(), -1, (2, self.heads)).permute(2, 0, 3, 1)
         forget, take = F.logsigmoid(logits), torch.sigmoid(-logits)
         if there is not None:
             take = take * there[:, None]

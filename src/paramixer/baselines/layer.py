@@ -52,12 +52,12 @@ class Layer(nn.Module):
     def forward(self, values: Tensor, inputs: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
         """The same signature as a Paramixer block's; a rival has no use for ``inputs``."""
         there = None if lengths is None else ~past_end(lengths, values.shape[1])
-        values = _kept(values, there)
+        values = kept(values, there)
         for norm, attention in zip(self.norms, self.attention, strict=True):
-            values = values + self.dropout(attention(_kept(norm(values), there), there))
+            values = values + self.dropout(attention(kept(norm(values), there), there))
         if self.feed_forward is not None:
             values = values + self.dropout(self.feed_forward(values))
-        return _kept(values, there)
+        return kept(values, there)
 
 
 class Heads(nn.Module):
@@ -71,18 +71,13 @@ class Heads(nn.Module):
 
     def split(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Three tensors ``[batch, heads, length, channels / heads]``."""
-        query, key, value = in_blocks(self.to_qkv(inputs), -1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = torch.unflatten(self.to_qkv(inputs), -1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         return query, key, value
 
     def merge(self, mixed: Tensor) -> Tensor:
         """``[batch, length, channels]``."""
         out: Tensor = self.to_out(mixed.transpose(1, 2).flatten(2))
         return out
-
-
-def in_blocks(values: Tensor, axis: int, sizes: tuple[int, ...]) -> Tensor:
-    """One axis cut into several."""
-    return torch.unflatten(values, axis, sizes)
 
 
 def whole_heads(config: ParamixerConfig) -> int:
@@ -103,6 +98,7 @@ def padded_to(inputs: Tensor, there: Tensor | None, multiple: int, least: int = 
     return F.pad(inputs, (0, 0, 0, missing)), F.pad(there, (0, missing))
 
 
-def _kept(values: Tensor, there: Tensor | None) -> Tensor:
+def kept(values: Tensor, there: Tensor | None) -> Tensor:
+    """Zero where a position does not count."""
     # Not a product: what lies past the end may be anything.
     return values if there is None else values.masked_fill(~there[..., None], 0)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from paramixer.baselines.layer import kept
 from paramixer.config import ParamixerConfig
 from paramixer.links import log2_ceil
 from paramixer.ops.checks import past_end
@@ -46,9 +47,10 @@ class ChordMixer(nn.Module):
 
     def forward(self, values: Tensor, inputs: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
         """See :class:`~.layer.Layer`."""
-        values = _kept(values, lengths)
+        there = None if lengths is None else ~past_end(lengths, values.shape[1])
+        values = kept(values, there)
         for layer, turns in zip(self.layers, self.turns, strict=True):
-            tracks = torch.split(_kept(self.dropout(layer(values)), lengths), self.sizes, -1)
+            tracks = torch.split(kept(self.dropout(layer(values)), there), self.sizes, -1)
             turned = [turned_by(track, turn, lengths) for track, turn in zip(tracks, turns, strict=True)]
             values = values + torch.cat(turned, -1)
         return values
@@ -71,10 +73,11 @@ class CdilCnn(nn.Module):
 
     def forward(self, values: Tensor, inputs: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
         """See :class:`~.layer.Layer`."""
-        values = _kept(values, lengths)
+        there = None if lengths is None else ~past_end(lengths, values.shape[1])
+        values = kept(values, there)
         for number, (convolution, residual) in enumerate(zip(self.convolutions, self.residuals, strict=True)):
             near = [turned_by(values, turn, lengths) for turn in (-(2**number), 0, 2**number)]
-            values = _kept(convolution(torch.cat(near, -1)).relu() + residual(values), lengths)
+            values = kept(convolution(torch.cat(near, -1)).relu() + residual(values), there)
         mixed: Tensor = self.dropout(values)
         return mixed
 
@@ -89,7 +92,3 @@ def turned_by(values: Tensor, turn: int, lengths: Tensor | None) -> Tensor:
     rings = lengths.clamp(min=1)[:, None]
     there = torch.where(places < rings, (places + turn) % rings, places)
     return values.gather(1, there[..., None].expand_as(values))
-
-
-def _kept(values: Tensor, lengths: Tensor | None) -> Tensor:
-    return values if lengths is None else values.masked_fill(past_end(lengths, values.shape[1])[..., None], 0)

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paramixer.baselines.layer import Heads, Layer, in_blocks, padded_to
+from paramixer.baselines.layer import Heads, Layer, padded_to
 from paramixer.config import ParamixerConfig
 
 SUMMARIES = 8
@@ -39,8 +39,8 @@ class _Blocked(Heads):
         length = inputs.shape[1]
         longer, there = padded_to(inputs, there, self.stride)
         # [batch, heads, blocks, stride, channels / heads]
-        query, key, value = (in_blocks(part, 2, (-1, self.stride)) for part in self.split(longer))
-        blocks = None if there is None else in_blocks(there, 1, (-1, self.stride))[:, None]
+        query, key, value = (torch.unflatten(part, 2, (-1, self.stride)) for part in self.split(longer))
+        blocks = None if there is None else torch.unflatten(there, 1, (-1, self.stride))[:, None]
         return self.merge(self.attend(query, key, value, blocks).flatten(2, 3)[:, :, :length])
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
@@ -89,7 +89,7 @@ class Summaries(_Blocked):
         blocks = query.shape[2]
         keys, values = (part[..., :few, :].flatten(2, 3) for part in (key, value))
         allowed = None if there is None else there[..., :few].flatten(2, 3)[..., None, :]
-        return in_blocks(_softmax_attention(query.flatten(2, 3), keys, values, allowed), 2, (blocks, -1))
+        return torch.unflatten(_softmax_attention(query.flatten(2, 3), keys, values, allowed), 2, (blocks, -1))
 
 
 def strided(config: ParamixerConfig) -> nn.Module:

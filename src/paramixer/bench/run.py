@@ -12,7 +12,7 @@ from rich.console import Console
 from paramixer.bench import plot, record, tables
 from paramixer.bench.progress import Say, shown
 from paramixer.bench.settings import Settings, threads
-from paramixer.machine import serving_engine
+from paramixer.machine import commit, serving_engine
 
 
 def run(what: str, measure: Callable[[Any, Say], dict[str, Any]], options: Settings, console: Console) -> Path:
@@ -21,6 +21,8 @@ def run(what: str, measure: Callable[[Any, Say], dict[str, Any]], options: Setti
         serving_engine()
     except RuntimeError as error:
         raise ValueError(str(error)) from error
+    # Asked for now, so that the record names the code that ran and not what was committed meanwhile.
+    commit()
     start = time.perf_counter()
     with threads(options.threads):
         with shown(console) as say:

@@ -98,7 +98,7 @@ def longer_documents(kept: Sequence[Kept]) -> Finding:
 def full_rank(results: Path) -> Finding:
     """A trained A has full rank; softmax attention with few channels has not."""
     found = rank.read(results)
-    if found is None:
+    if found is None or found["scale"] == "smoke":
         return Finding("cannot tell yet", "not run")
     models = found["models"]
     told = "; ".join(f"{name}: rank {one['rank']:.0f} of {one['length']}" for name, one in models.items())

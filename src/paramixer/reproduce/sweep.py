@@ -40,8 +40,9 @@ class Sweep:
         self.cells, self.results, self.runs, self.console = cells, results, runs, console
         self.ends = None if minutes is None else time.monotonic() + 60 * minutes
         self.states = ["waiting"] * len(cells)
+        known = {one.key: one for one in read_all(results)}
         for number, cell in enumerate(cells):
-            if (found := self._final(cell)) is not None:
+            if (found := _final(cell, known)) is not None:
                 self.states[number] = f"done: {_told(found)}"
 
     def run(self) -> int:
@@ -100,11 +101,9 @@ class Sweep:
         quiet = Console(quiet=True)
         started = folder / "config.yaml"
         words = TrainOptions(resume=folder) if started.is_file() else dataclasses.replace(options, out=folder)
-        if started.is_file() and RunFolder(folder).read_record()["finished"]:
-            outcome = None
-        else:
+        if not (started.is_file() and RunFolder(folder).read_record()["finished"]):
             try:
-                outcome = train(words, quiet, display)
+                train(words, quiet, display)
             except KeyboardInterrupt:
                 if self.over:
                     self.states[number] = "interrupted, goes on next time"
@@ -118,13 +117,7 @@ class Sweep:
             told = f"{cell.row}, {cell.column}{', ' + what if what else ''}: {record['metric']}"
             self.console.print(f"{told} {record['test'][record['metric']]:.4f} ({kept.name})", highlight=False)
         live.refresh()
-        return outcome is not None or bool(record["finished"])
-
-    def _final(self, cell: Cell) -> Kept | None:
-        """The record that counts, if the cell has one."""
-        known = {one.key: one for one in read_all(self.results, cell.experiment)}
-        wanted = [key(cell.final(choice), cell.scale) for choice in cell.grid]
-        return next((known[name] for name in wanted if name in known and not known[name].trial), None)
+        return True
 
 
 class _Watched(Silent):
@@ -156,6 +149,12 @@ class _Watched(Silent):
         self._sweep.states[self._number] = text
         if self._sweep.console.is_terminal:
             self._live.refresh()
+
+
+def _final(cell: Cell, known: dict[str, Kept]) -> Kept | None:
+    """The record that counts, if the cell has one."""
+    wanted = [key(cell.final(choice), cell.scale) for choice in cell.grid]
+    return next((known[name] for name in wanted if name in known and not known[name].trial), None)
 
 
 def _told(kept: Kept) -> str:

@@ -196,6 +196,19 @@ def test_learning_rates_are_functions_of_the_step():
     assert learning_rate(TrainingOptions(learning_rate=0.1), 12345, None) == 0.1
 
 
+def test_the_step_size_falls_along_the_minutes_where_they_end_the_run(tmp_path):
+    options = TrainingOptions(minutes=1, learning_rate=1.0, warmup=10, schedule="cosine")
+    assert learning_rate(options, 0, None, 0.5) == pytest.approx(0.1)
+    assert learning_rate(options, 10_000, None, 0.5) == pytest.approx(0.5)
+    assert learning_rate(options, 75, 100, 0.25) < learning_rate(options, 75, None, 0.25)
+    short = dataclasses.replace(tiny.OPTIONS, steps=None, epochs=None, minutes=0.02, schedule="cosine", log_every=1)
+    outcome = fit(tiny.model(), tiny.task(), short, folder=tmp_path)
+    assert outcome.stopped == "0.02 minutes are over"
+    rates = [line["learning_rate"] for line in RunFolder(tmp_path).lines() if line["kind"] == "train"]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.1 * rates[0]
+
+
 @pytest.mark.slow
 def test_a_compiled_model_learns_the_same(tmp_path):
     # Compiled code draws random numbers of its own; without dropout there are none.
@@ -243,7 +256,7 @@ def test_bf16_and_adamw_run(tmp_path):
         ({"minutes": math.inf}, "minutes=inf"),
         ({"until": "98"}, "METRIC=VALUE"),
         ({"weight_decay": 0.1}, "goes with optimiser='adamw'"),
-        ({"schedule": "cosine"}, "give steps or epochs"),
+        ({"schedule": "cosine"}, "give steps, epochs or minutes"),
         ({"steps": "many"}, "steps='many'; it must be a whole number"),
         ({"warmup": -1}, "must not be negative"),
     ],

@@ -78,7 +78,7 @@ class Sources:
 # Where sequences differ in length, each mixes on a ring of its own, and nothing is spent on padding.
 _OF_MANY_LENGTHS = ("text", "documents", "listops")
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
-_TINY = {"steps": 2, "batch": 4, "evaluate_every": 2}
+_TINY: Settings = {"steps": 2, "batch": 4, "evaluate_every": 2}
 
 
 def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
@@ -90,33 +90,32 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
             length = 1 << power
             if task == "order" and length > 16384:
                 continue
-            run = _bounded(scale, task, 30, length=length, until="error=0", evaluate_every=200)
-            own = _paced(scale, changed(run, {"model.init": "identity"}), rate, 2000 if length <= 1024 else 4000)
+            run = _bounded(scale, task, 30, length=length, until="error=0", evaluate_every=250)
+            own = _paced(scale, changed(run, {"model.init": "identity"}), rate, _steps(task, length))
             yield from _seeded("figure-synthetic", CHORD, f"{task} {length}", scale, own)
             if scale == "cpu" and length in (256, 1024):
                 drawn = changed(own, {"model.init": "paper"})
                 yield from _seeded("figure-synthetic", AS_DRAWN, f"{task} {length}", scale, drawn)
             shown = {"smoke": (32,), "cpu": (512, 2048) if task == "adding" else (), "paper": (length,)}[scale]
             if length in shown:
-                short = _bounded(scale, task, 12, length=length, until="error=0", evaluate_every=200)
+                short = _bounded(scale, task, 12, length=length, until="error=0", evaluate_every=250)
                 for name in rivals:
                     yield from _rival("figure-synthetic", name, f"{task} {length}", scale, short)
 
 
 def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """ListOps, Text, Image and Pathfinder, with CHORD and CDIL."""
-    gentle = {"model.embedding_dropout": 0.1, "model.block_dropout": 0.3}
     grids: dict[str, tuple[Settings, ...]] = {
-        "image": ({}, gentle, {"model.embedding_dropout": 0.2, "model.block_dropout": 0.5}),
+        "image": ({"learning_rate": 2e-3}, {"learning_rate": 2e-3, "model.block_dropout": 0.5}),
         "text": ({"learning_rate": 3e-4}, {"learning_rate": 1e-3}),
         "pathfinder": ({}, {"learning_rate": 3e-3}),
         "listops": ({}, {"learning_rate": 3e-3}),
     }
     plan: list[tuple[str, int, tuple[str, ...], tuple[str, ...]]] = [
-        ("image", 45, ("chord", "cdil"), ("transformer", "cdil-cnn")),
-        ("text", 60, ("cdil", "chord"), ("nystromformer",)),
-        ("pathfinder", 60, ("chord", "cdil"), ("performer",)),
-        ("listops", 45, ("chord", "cdil"), ("nystromformer",)),
+        ("image", 20, ("chord", "cdil"), ("transformer", "cdil-cnn")),
+        ("text", 30, ("cdil", "chord"), ("nystromformer",)),
+        ("pathfinder", 25, ("chord", "cdil"), ("performer",)),
+        ("listops", 20, ("chord", "cdil"), ("nystromformer",)),
     ]
     for task, minutes, protocols, rivals in plan:
         if task in ("image", "text") and getattr(sources, task) is None:
@@ -131,7 +130,7 @@ def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
             yield from _rival("table-lra", name, task, scale, run, rates)
         if task == "image" and scale == "cpu":
             drawn = changed(run, {"model.protocol": "chord"})
-            yield from _seeded("table-lra", AS_DRAWN, task, scale, drawn, ({}, gentle))
+            yield from _seeded("table-lra", AS_DRAWN, task, scale, drawn, grids[task])
         if task == "text":
             yield from _ngrams("table-lra", task, scale, run)
 
@@ -142,10 +141,10 @@ def table_documents(scale: Scale, sources: Sources) -> Iterable[Cell]:
         return
     for length in (64,) if scale == "smoke" else (16384, 32768):
         column = f"documents-{'smoke' if scale == 'smoke' else f'{length // 1024}k'}"
-        run = _bounded(scale, "documents", 45, length=length, source=sources.documents)
-        rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
-        own = changed(run, _from_identity(scale))
-        yield from _seeded("table-documents", CHORD, column, scale, own, rates)
+        run = _bounded(scale, "documents", 20, length=length, source=sources.documents)
+        # Too long for trials: ten times the paper's step size, for a tenth of its steps.
+        own = changed(run, _from_identity(scale) | ({"learning_rate": 1e-3} if scale == "cpu" else {}))
+        yield from _seeded("table-documents", CHORD, column, scale, own)
         yield from _ngrams("table-documents", column, scale, run)
         if scale == "paper":
             for name in ("transformer", "linformer", "reformer", "performer", "nystromformer", "transformer-ls"):
@@ -157,9 +156,11 @@ def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
     if sources.genome is None:
         return
     length = 512 if scale == "smoke" else 16384
-    run = _bounded(scale, "genome", 30, length=length, source=sources.genome, windows=True)
+    run = _bounded(scale, "genome", 15, length=length, source=sources.genome, windows=True)
     rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
-    yield from _seeded("table-genome", CHORD, "genome", scale, changed(run, _from_identity(scale)), rates)
+    gentle = {"learning_rate": 1e-3, "model.embedding_dropout": 0.1, "model.block_dropout": 0.3}
+    grid = ({"learning_rate": 1e-3}, gentle) if scale == "cpu" else ({},)
+    yield from _seeded("table-genome", CHORD, "genome", scale, changed(run, _from_identity(scale)), grid)
     yield from _rival("table-genome", "nystromformer", "genome", scale, run, rates)
     yield from _ngrams("table-genome", "genome", scale, run)
 
@@ -168,7 +169,7 @@ def figure_rank(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """A trained A and a trained softmax attention, whose singular values are compared."""
     length = 32 if scale == "smoke" else 256
     run = _bounded(scale, "adding", 6, length=length, until="error=0", evaluate_every=200)
-    own = _paced(scale, changed(run, {"model.init": "identity"}), 0.005, 2000)
+    own = _paced(scale, changed(run, {"model.init": "identity"}), 0.005, _steps("adding", length))
     yield from _seeded("figure-rank", CHORD, f"adding {length}", scale, own, seeds=1)
     yield from _rival("figure-rank", "transformer", f"adding {length}", scale, run)
 
@@ -179,7 +180,7 @@ def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
     run = _bounded(scale, "adding", 20, length=length, until="error=0", evaluate_every=200)
     for row, link_input in (("links from X0", "first"), ("links from the block's input", "block")):
         settings = {"model.init": "identity", "model.blocks": 2, "model.link_input": link_input}
-        own = _paced(scale, changed(run, settings), 0.005, 2000)
+        own = _paced(scale, changed(run, settings), 0.005, _steps("adding", length))
         yield from _seeded("table-links", row, f"adding {length}", scale, own)
 
 
@@ -209,16 +210,23 @@ def _bounded(scale: Scale, task: str, minutes: float, **settings: Any) -> TrainO
         settings["difficulty"] = "pooled"
     if scale == "cpu":
         model = {"padding": "length"} if task in _OF_MANY_LENGTHS else {}
-        return TrainOptions(task=task, minutes=minutes, model=model, **settings)
+        return TrainOptions(task=task, minutes=minutes, schedule="cosine", warmup=50, model=model, **settings)
     settings.pop("evaluate_every", None)
     return TrainOptions(task=task, **settings)
 
 
 def _paced(scale: Scale, options: TrainOptions, rate: float, steps: int) -> TrainOptions:
-    """A step size that falls along a cosine, where the time is bounded; the paper's otherwise."""
+    """A step size of its own and so many steps, where the time is bounded; the paper's otherwise."""
     if scale != "cpu":
         return options if scale == "smoke" else changed(options, {"model.init": "paper"})
-    return changed(options, {"learning_rate": rate, "steps": steps, "schedule": "cosine", "warmup": 200})
+    return changed(options, {"learning_rate": rate, "steps": steps, "warmup": 200})
+
+
+def _steps(task: str, length: int) -> int:
+    """The head has a weight for every position, and the longer the sequence the more rarely it sees each marked."""
+    if task == "adding":
+        return 2000 if length <= 128 else 6000
+    return 2000 if length <= 1024 else 4000
 
 
 def _from_identity(scale: Scale) -> Settings:
@@ -246,7 +254,8 @@ def _rival(
 
 
 def _ngrams(experiment: str, column: str, scale: Scale, options: TrainOptions) -> Iterable[Cell]:
-    plain = changed(options, {"model.mixer": "ngrams", "minutes": None, "steps": None})
+    endless = {"minutes": None, "steps": None, "schedule": "constant", "warmup": 0}
+    plain = changed(options, {"model.mixer": "ngrams", **endless})
     if scale == "smoke":
         plain = changed(plain, {"model.rank": 4096})
     yield Cell(experiment, registry.rival("ngrams").title, column, scale, plain)

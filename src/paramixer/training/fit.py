@@ -76,15 +76,15 @@ def fit(
         return run.whole(resume, started_with or {})
 
 
-def learning_rate(options: TrainingOptions, step: int, last: int | None) -> float:
-    """The step size of a step, counted from 0; a function of the step alone, so that nothing of it must be saved."""
+def learning_rate(options: TrainingOptions, step: int, last: int | None, passed: float = 0.0) -> float:
+    """The step size of a step, counted from 0, given the share of the minutes that has passed."""
     assert options.learning_rate is not None
     rate = options.learning_rate
     if step < options.warmup:
         return rate * (step + 1) / options.warmup
-    if options.schedule == "cosine" and last is not None:
-        done = (step - options.warmup) / max(1, last - options.warmup)
-        return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    if options.schedule == "cosine":
+        stepped = 0.0 if last is None else (step - options.warmup) / max(1, last - options.warmup)
+        return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, max(stepped, passed))))
     return rate
 
 
@@ -116,7 +116,7 @@ class _Run:
         self.last_step = self._last_step()
         self._since = time.monotonic()
         self._saved_at = self._since
-        self._busy, self._logged_at = 0.0, self._since
+        self._busy, self._logged_at, self._rate = 0.0, self._since, 0.0
         self._board = Board(folder.path) if options.tensorboard and self.accelerator.is_main_process else None
 
     @property
@@ -216,9 +216,9 @@ class _Run:
         return [(part, len(part) * processes / len(batch)) for part in cut]
 
     def _step(self, batch: NDArray[np.int64], micros: list[tuple[Batch, float]]) -> None:
-        rate = learning_rate(self.options, self.progress.step, self.last_step)
+        self._rate = learning_rate(self.options, self.progress.step, self.last_step, self._passed())
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = self._rate
         total = torch.zeros((), device=self.accelerator.device)
         for number, (micro, weight) in enumerate(micros):
             last = number == len(micros) - 1
@@ -276,7 +276,7 @@ class _Run:
             "step": progress.step,
             "epoch": progress.epoch,
             "loss": progress.loss_sum / progress.loss_count,
-            "learning_rate": learning_rate(self.options, progress.step - 1, self.last_step),
+            "learning_rate": self._rate,
             "seconds": self._seconds(),
             "tokens": progress.tokens,
             # The share of the time that went into forward pass, backward pass and optimiser.
@@ -347,6 +347,15 @@ class _Run:
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self._since
+
+    def _passed(self) -> float:
+        """The share of the minutes asked for that is gone, where the schedule follows them; alike for all processes."""
+        if self.options.minutes is None or self.options.schedule == "constant":
+            return 0.0
+        share = self._seconds() / (60 * self.options.minutes)
+        if self.accelerator.num_processes == 1:
+            return share
+        return float(self.accelerator.reduce(torch.tensor(share, device=self.accelerator.device), "mean"))
 
     def _why_stop(self, stop: dict[str, str]) -> str | None:
         """Why training should end now; None to go on."""

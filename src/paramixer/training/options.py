@@ -34,7 +34,7 @@ class TrainingOptions:
     weight_decay: float = 0.0
     """Of AdamW."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """Whether the step size stays, or falls to zero along a cosine over the steps (or epochs) asked for."""
+    """Whether the step size stays, or falls to zero along a cosine over the steps, epochs or minutes asked for."""
     warmup: int = 0
     """Steps over which the step size rises from zero."""
     clip: float | None = None
@@ -74,8 +74,8 @@ class TrainingOptions:
             raise ValueError(f"evaluate_every={self.evaluate_every}; it must be at least 1")
         if self.weight_decay and self.optimiser == "adam":
             raise ValueError("weight_decay goes with optimiser='adamw'")
-        if self.schedule == "cosine" and self.steps is None and self.epochs is None:
-            raise ValueError("schedule='cosine' needs to know the end; give steps or epochs")
+        if self.schedule == "cosine" and self.steps is None and self.epochs is None and self.minutes is None:
+            raise ValueError("schedule='cosine' needs to know the end; give steps, epochs or minutes")
         if self.until is not None:
             goal(self.until)
 

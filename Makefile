@@ -35,6 +35,7 @@ bench: setup
 
 docs: setup
 	$(BIN)/python docs/figures/links.py
+	$(BIN)/python docs/figures/network.py
 	$(BIN)/python -m pytest tests/test_docs.py
 
 # A second environment with the engine built under AddressSanitizer and UBSan; the rest is borrowed from the first.

@@ -1,4 +1,4 @@
-"""From nothing to a trained model: train on the Adding problem, evaluate, and predict ten sequences.
+"""From nothing to a trained model: train on the Adding problem, evaluate, predict ten sequences, and look inside.
 
     python examples/demo.py [--length 256] [--steps 2000]
 
@@ -48,6 +48,8 @@ def main(arguments: list[str] | None = None) -> Path:
     found = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
     for row, target in zip(found, task.test.targets, strict=True):
         console.print(f"predicted {row['prediction']:.3f}, true {target:.3f}")
+    run("explain", folder, "--index", 0, "--out", folder / "explanation")
+    run("report", folder, "--out", folder / "report.html")
     console.print(f"\neverything is in {folder}", highlight=False, soft_wrap=True)
     return folder
 

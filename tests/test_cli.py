@@ -16,14 +16,15 @@ from paramixer.cli import main
 
 LEAVES = [
     ["cost"],
-    *([word] for word in ("train", "evaluate", "predict", "models", "reproduce")),
+    *([word] for word in ("train", "evaluate", "predict", "explain", "report", "models", "reproduce")),
     *(["bench", word] for word in ("block", "scaling", "memory", "step", "training", "models", "figures", "show")),
     *(["data", word] for word in ("list", "prepare")),
 ]
 
 
 def test_the_commands_are_these():
-    assert set(cli.COMMANDS) == {"bench", "cost", "data", "train", "evaluate", "predict", "models", "reproduce"}
+    runs = {"train", "evaluate", "predict", "explain", "report"}
+    assert set(cli.COMMANDS) == {"bench", "cost", "data", "models", "reproduce", *runs}
     assert set(cli.COMMANDS["data"]) == {"list", "prepare"}
     assert set(cli.COMMANDS["bench"]) == {"block", "scaling", "memory", "step", "training", "models", "figures", "show"}
 

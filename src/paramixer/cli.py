@@ -25,6 +25,7 @@ from paramixer.bench.settings import threads
 from paramixer.config import ParamixerConfig
 from paramixer.machine import serving_engine
 from paramixer.pretrained import replace_file
+from paramixer.report.command import ExplainOptions, ReportOptions, explain_answer, report
 from paramixer.reproduce.command import ReproduceOptions, reproduce
 from paramixer.tasks import command as data
 from paramixer.training import command as training
@@ -132,6 +133,11 @@ def _extend_train(parser: jsonargparse.ArgumentParser) -> None:
     parser.set_defaults(dict.fromkeys(fields))
 
 
+def _extend_report(parser: jsonargparse.ArgumentParser) -> None:
+    """One run or several, as they come."""
+    parser.add_argument("runs", nargs="+", type=Path, help="Run folders.")
+
+
 Commands = dict[str, Command | dict[str, Command]]
 COMMANDS: Commands = {
     "bench": {
@@ -148,6 +154,8 @@ COMMANDS: Commands = {
     "train": Command(training.TrainOptions, training.train, _extend_train, ("task", "model")),
     "evaluate": Command(training.EvaluateOptions, training.evaluate),
     "predict": Command(PredictOptions, predict),
+    "explain": Command(ExplainOptions, explain_answer),
+    "report": Command(ReportOptions, report, _extend_report, ("runs",)),
     "reproduce": Command(ReproduceOptions, reproduce),
     "models": Command(ModelsOptions, show_models),
     "data": {

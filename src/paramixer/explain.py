@@ -65,7 +65,8 @@ def explain(
     Args:
         model: is put into evaluation mode, and back.
         inputs: token ids ``[length]`` or numbers ``[length, features]``.
-        positions: whose rows and columns are wanted; by default the position that the head reads, or the middle.
+        positions: whose rows and columns are wanted; by default the position that the head reads, or the one with the
+            strongest evidence where it reads them all.
         target: the class to explain; by default the one the model chose.
         window: positions blotted out at a time; by default so many that there are at most 64 windows.
     """
@@ -84,10 +85,11 @@ def _explained(
     if config.pooling == "token":
         raise ValueError("a model that answers at every position has no single answer to explain")
     count = len(inputs)
-    chosen = tuple(positions) if positions is not None else (0 if config.pooling == "cls" else count // 2,)
-    outside = [place for place in chosen if not 0 <= place < count]
+    outside = [place for place in positions or () if not 0 <= place < count]
     if outside:
         raise ValueError(f"position {outside[0]} is outside the sequence, 0 to {count - 1}")
+    if window is not None and window < 1:
+        raise ValueError(f"window={window}; it must be at least 1")
     if target is not None and (config.target != "class" or not 0 <= target < config.outputs):
         raise ValueError(f"target={target}; the model has {config.outputs} outputs of kind {config.target}")
     model._check(inputs[None])
@@ -97,7 +99,10 @@ def _explained(
         answer = model.head(model._mixed(first, lengths), lengths)[0]
     if config.target == "class" and target is None:
         target = int(answer.argmax())
-    linked = _linked(model, first, lengths)
+    evidence = _evidence(model, first, lengths, target, count)
+    strongest = 0 if config.pooling == "cls" else int(evidence.abs().argmax())
+    chosen = (strongest,) if positions is None else tuple(positions)
+    linked = linked_blocks(model, first, lengths)
     # Windows that nobody asked for are as many as can be told apart at a glance.
     wide = window or max(1, -(-count // 64))
     return Explanation(
@@ -109,13 +114,13 @@ def _explained(
         columns=_maps(linked, lengths, chosen, count, "columns"),
         rollout=_rollout(linked, lengths, chosen, count),
         jacobian=_jacobian(model, first, lengths, chosen, count),
-        evidence=_evidence(model, first, lengths, target, count),
+        evidence=evidence,
         occlusion=_occlusion(model, first, lengths, target, count, wide),
         window=wide,
     )
 
 
-def _linked(model: Paramixer, first: Tensor, lengths: Tensor | None) -> Linked:
+def linked_blocks(model: Paramixer, first: Tensor, lengths: Tensor | None) -> Linked:
     """Every block with what its links are written from; None if a block has none."""
     found = []
     values = first

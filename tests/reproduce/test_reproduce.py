@@ -68,7 +68,7 @@ def test_a_grid_is_tried_on_validation_and_the_best_is_run():
     kept = records.read_all(Path("results"))
     trials = [one for one in kept if one.trial]
     assert len(trials) == 2
-    assert all(one.options["minutes"] == 3.0 for one in trials)
+    assert all(one.options["minutes"] == 2.0 for one in trials)
     (final,) = [one for one in kept if not one.trial]
     best = min(trials, key=lambda one: one.record["validation"])
     assert final.options["learning_rate"] == best.options["learning_rate"]
@@ -167,7 +167,8 @@ def test_smoke_runs_everything(capsys, monkeypatch):
     for said in ("table-lra, on test", "table-genome, on test", "table-documents, on test", "always the largest class"):
         assert said in text
     assert Path("results/figure-rank/singular-values.json").is_file()
-    assert Path("results/figures/links.svg").is_file()
+    for picture in ("links.svg", "network.svg", "examples.png"):
+        assert Path("results/figures", picture).is_file()
     assert len(list(Path("results/figure-lengths").iterdir())) == 3
 
 
@@ -236,7 +237,15 @@ def test_a_table_without_its_data_says_what_is_missing(capsys, monkeypatch):
 
 def test_every_experiment_can_be_asked_for():
     names = typing.get_args(typing.get_type_hints(ReproduceOptions)["name"])
-    assert set(names) == {*EXPERIMENTS, "figure-lengths", "figure-protocols", "page", "all"}
+    assert set(names) == {
+        *EXPERIMENTS,
+        "figure-lengths",
+        "figure-protocols",
+        "figure-network",
+        "figure-examples",
+        "page",
+        "all",
+    }
     assert cells.changed(TINY, {"model.hidden": 3, "seed": 4}).model == {"channels": 6, "hidden": 3}
 
 

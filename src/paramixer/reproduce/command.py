@@ -8,15 +8,16 @@ from typing import Literal
 from rich.console import Console
 
 from paramixer.bench.tables import Table, drawn
+from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.reproduce import figures, rank, stand_ins, tables
-from paramixer.reproduce.cells import EXPERIMENTS, Cell, Scale, Sources
+from paramixer.reproduce.cells import CDIL, CHORD, EXPERIMENTS, Cell, Scale, Sources, key
 from paramixer.reproduce.page import page
 from paramixer.reproduce.records import Kept, read_all
 from paramixer.reproduce.sweep import Sweep
 from paramixer.tasks import registry
+from paramixer.tasks.task import Task
 
-_PICTURES = ("figure-protocols", "figure-lengths")
 _LRA = ("listops", "text", "image", "pathfinder")
 
 
@@ -33,6 +34,8 @@ class ReproduceOptions:
         "figure-rank",
         "figure-lengths",
         "figure-protocols",
+        "figure-network",
+        "figure-examples",
         "page",
         "all",
     ]
@@ -107,6 +110,11 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
     if options.name in ("figure-protocols", "all"):
         figures.protocols(pictures / "links.svg")
         console.print(f"drawn: {pictures / 'links.svg'}", highlight=False)
+    if options.name in ("figure-network", "all"):
+        figures.network(pictures / "network.svg")
+        console.print(f"drawn: {pictures / 'network.svg'}", highlight=False)
+    if options.name in ("figure-examples", "all"):
+        _examples(options, pictures / "examples.png", console)
     if options.name in ("figure-lengths", "all"):
         longest = 512 if options.scale == "smoke" else None
         for path in figures.lengths(options.sources(), options.results, pictures, longest):
@@ -120,6 +128,23 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
         replace_file(path, page(options.results, options.docs / "results").encode())
         console.print(f"written: {path}", highlight=False)
     return done
+
+
+def _examples(options: ReproduceOptions, path: Path, console: Console) -> None:
+    """Image and Pathfinder with the maps of their trained models, as far as these are there."""
+    shown: list[tuple[str, Paramixer, Task]] = []
+    for cell in EXPERIMENTS["table-lra"](options.scale, options.sources()):
+        folders = [options.runs / key(cell.final(choice), cell.scale) for choice in cell.grid]
+        folder = next((found for found in folders if (found / "model").is_dir()), None)
+        wanted = cell.column in ("image", "pathfinder") and cell.row in (CHORD, CDIL)
+        if wanted and folder is not None and cell.column not in [name for name, *_ in shown]:
+            task = registry.load(str(cell.options.task), **cell.options.given())
+            shown.append((cell.column, Paramixer.from_pretrained(folder / "model"), task))
+    if not shown:
+        console.print(f"no picture of examples: {options.runs} holds no trained model of Image or Pathfinder")
+        return
+    figures.examples(shown, path)
+    console.print(f"drawn: {path}", highlight=False)
 
 
 def _finished(name: str, kept: list[Kept]) -> list[Table]:

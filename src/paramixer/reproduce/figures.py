@@ -1,20 +1,26 @@
-"""The figures that need no training: the two protocols, and how long the data's sequences are."""
+"""The paper's pictures: the two protocols, the network, example inputs with their maps, the lengths of the data."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from paramixer.explain import explain
 from paramixer.links import Cdil, Chord
+from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
+from paramixer.report.picture import draw_over
+from paramixer.report.sequence import look_of
 from paramixer.tasks import registry
 from paramixer.tasks.summary import draw_lengths, summarise
+from paramixer.tasks.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +56,80 @@ def protocols(path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
+def network(path: Path) -> None:
+    """The whole model: what an MLP writes from every token, and how the chain uses it."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "network", "font.size": 9}):
+        figure = Figure(figsize=(10, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_xlim(0, 10)
+        axes.set_ylim(0, 3.6)
+        axes.axis("off")
+        for x, wide, label, colour in (
+            (0.1, 1.2, "sequence\nN tokens", "white"),
+            (1.7, 1.5, "embedding\n+ positions", "#dcebf2"),
+            (8.0, 0.9, "head", "#dcebf2"),
+            (9.2, 0.75, "class\nor value", "white"),
+        ):
+            _box(axes, x, 0.5, wide, 0.8, label, colour)
+        axes.add_patch(mpl.patches.FancyBboxPatch((3.65, 0.2), 4.0, 3.2, "round,pad=0.06", fc="#f6f6f2", ec="0.6"))
+        axes.text(7.6, 3.25, "block, B times", ha="right", va="top", color="0.35")
+        _box(axes, 3.85, 0.5, 0.6, 0.8, "g", "#dcebf2")
+        for place, name in enumerate(("1", "2", "M")):
+            x = 4.75 + 1.0 * place
+            _box(axes, x, 0.5, 0.75, 0.8, f"$W^{{({name})}}$", "#f3dccf")
+            _box(axes, x, 1.9, 0.75, 0.6, f"MLP {name}", "#dcebf2")
+            _arrow(axes, (x + 0.37, 1.9), (x + 0.37, 1.3))
+            _arrow(axes, (x + 0.37, 2.9), (x + 0.37, 2.5))
+            # Every factor adds its own input.
+            arc = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.55", "linewidth": 0.8}
+            axes.annotate("", (x + 0.8, 0.48), (x - 0.08, 0.48), arrowprops=arc)
+        axes.text(6.62, 0.9, "…", ha="center", va="center")
+        axes.plot([2.45, 2.45, 7.12], [1.3, 2.9, 2.9], color="0.25", linewidth=1)
+        axes.text(3.0, 2.98, r"$X_0$: each token writes its own links", ha="left", va="bottom", color="0.25")
+        for start, stop in ((1.3, 1.7), (3.2, 3.85), (4.45, 4.75), (5.5, 5.75), (7.5, 8.0), (8.9, 9.2)):
+            _arrow(axes, (start, 0.9), (stop, 0.9))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def examples(shown: Sequence[tuple[str, Paramixer, Task]], path: Path, count: int = 2) -> None:
+    """Pictures that a model was asked about, with what feeds their strongest position, and the evidence.
+
+    Args:
+        shown: names, models and tasks of pictures.
+        path: where to.
+        count: sequences of test from each.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    titles = ("the input", "row of A", "column of A", "evidence")
+    with mpl.rc_context({"font.size": 8}):
+        figure = Figure(figsize=(1.9 * len(titles), 2.1 * count * len(shown)), layout="constrained")
+        panels = figure.subplots(count * len(shown), len(titles), squeeze=False)
+        for row, line in enumerate(panels):
+            name, model, task = shown[row // count]
+            item = task.test[row % count]
+            found = explain(model, item.inputs)
+            look = look_of(item.inputs, task)
+            if look.numbers is None or look.kind != "image" or found.rows is None or found.columns is None:
+                raise ValueError(f"{name} has no pictures, or its model no links")
+            side = len(look.numbers)
+            maps = (None, found.rows[0, 0], found.columns[0, 0], found.evidence)
+            said = task.classes[int(found.answer.argmax())]
+            for axes, title, values in zip(line, titles, maps, strict=True):
+                axes.imshow(look.numbers, cmap="gray", vmin=0, vmax=255)
+                if values is not None:
+                    draw_over(axes, values.double().reshape(side, side).numpy())
+                axes.set_title(f"{name}: {task.classes[int(item.target)]},\nanswer {said}" if values is None else title)
+                axes.axis("off")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130, metadata={"Software": None})
+
+
 def lengths(sources: Sources, results: Path, figures: Path, longest: int | None = None) -> list[Path]:
     """How long the sequences of every task with files are; a record and a picture each.
 
@@ -74,6 +154,17 @@ def lengths(sources: Sources, results: Path, figures: Path, longest: int | None 
         draw_lengths(task, figures / f"lengths-{name}.svg")
         made.append(path)
     return made
+
+
+def _box(axes: Axes, x: float, y: float, wide: float, tall: float, label: str, colour: str) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    axes.add_patch(FancyBboxPatch((x, y), wide, tall, "round,pad=0,rounding_size=0.08", fc=colour, ec="0.25"))
+    axes.text(x + wide / 2, y + tall / 2, label, ha="center", va="center")
+
+
+def _arrow(axes: Axes, start: tuple[float, float], stop: tuple[float, float]) -> None:
+    axes.annotate("", stop, start, arrowprops={"arrowstyle": "->", "color": "0.25", "linewidth": 1, "shrinkA": 0})
 
 
 def _ring(axes: Axes, offsets: list[int], title: str, colours: np.ndarray) -> None:

@@ -89,7 +89,7 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
         registry.rival(name).check()
     if options.task is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
-    task = _task(options, console)
+    task = load_task(options, console)
     print_summary(task, console)
     config = config_for(task, options.model, options.match is not None)
     model = model_for(config, torch.Generator().manual_seed(options.seed))
@@ -124,7 +124,7 @@ def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
         console = Console(quiet=True)
     folder = RunFolder(options.run)
     started = read_options(folder.read_config())
-    task = _task(started, console)
+    task = load_task(started, console)
     known = folder.read_record()["fingerprint"]
     if known != task.fingerprint:
         raise ValueError(f"the data has changed since {folder.path} was trained; restore it to evaluate")
@@ -169,7 +169,8 @@ def read_options(document: dict[str, Any]) -> TrainOptions:
     return TrainOptions(**document | paths)
 
 
-def _task(options: TrainOptions, console: Console) -> Task:
+def load_task(options: TrainOptions, console: Console) -> Task:
+    """The task of a run, with progress."""
     assert options.task is not None
     with counted(console) as count:
         return tasks.load(options.task, count=count, **options.given())

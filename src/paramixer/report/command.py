@@ -1,0 +1,152 @@
+"""``paramixer report`` and ``paramixer explain``: pages and pictures of runs."""
+
+# No postponed annotations here: the command line reads the fields' types.
+import base64
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from paramixer.explain import explain
+from paramixer.network import Paramixer
+from paramixer.pretrained import replace_file
+from paramixer.report import composed, picture
+from paramixer.report.opened import open_run
+from paramixer.report.page import RunPart, render
+from paramixer.report.sequence import look_of
+from paramixer.tasks import unlabelled
+from paramixer.tasks.task import Facts
+from paramixer.training.building import load_model
+from paramixer.training.command import load_task, read_options
+from paramixer.training.inputs import read_inputs
+from paramixer.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """One page about a run, or about several side by side; it opens from disk, without a network."""
+
+    runs: list[Path]
+    """Run folders."""
+    out: Path = Path("report.html")
+    """The page."""
+    sequences: int = 2000
+    """Sequences of test that each model answers for the page, evenly spread."""
+    batch: int = 32
+    """Sequences at a time."""
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("name at least one run folder")
+        for name in ("sequences", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """Why a run's model answers what it answers to one sequence: a picture and a page."""
+
+    run: Path
+    """The run folder, or with --input the model folder of one."""
+    index: int = 0
+    """Which sequence of the split, or of the file, counted from 0."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Of which split."""
+    input: Path | None = None
+    """A file of sequences, as paramixer predict reads it; None for the run's own data."""
+    text: str | None = None
+    """Column of the sequences in that file; None for the one of the training data."""
+    position: int | None = None
+    """The position to look at; None for the one that the head reads, or the one with the strongest evidence."""
+    target: str | None = None
+    """The class to explain; None for the model's answer."""
+    window: int | None = None
+    """Positions blotted out at a time; None for at most 64 windows."""
+    out: Path = Path("explanation")
+    """The files' name; .png and .html are added."""
+
+
+def report(options: ReportOptions, console: Console) -> Path:
+    """``paramixer report``; returns where the page is."""
+    runs = [open_run(path, console) for path in options.runs]
+    parts = []
+    for run in runs:
+        with console.status(f"looking at {run.name}"):
+            parts.append(composed.part_of(run, options.sequences, options.batch, composed.BUDGET // len(runs), console))
+    comparison, charts = composed.compared(runs) if len(runs) > 1 else ([], [])
+    tasks = ", ".join(dict.fromkeys(run.record["task"] for run in runs))
+    title = f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
+    _write(options.out, render(title, f"Task: {tasks}.", parts, comparison, charts).encode(), console)
+    return options.out
+
+
+def explain_answer(options: ExplainOptions, console: Console) -> tuple[Path, Path]:
+    """``paramixer explain``; returns where picture and page are."""
+    if not options.run.is_dir():
+        raise FileNotFoundError(f"there is no run folder {options.run}")
+    folder = options.run / "model" if (options.run / "model").is_dir() else options.run
+    model = load_model(folder)
+    if not isinstance(model, Paramixer):
+        raise ValueError(f"{options.run} holds {model.config.mixer}, which has no positions to explain")
+    sequence, facts, name, truth = _asked(options, folder, console)
+    target = _class(options.target, facts)
+    with console.status("explaining"):
+        positions = None if options.position is None else [options.position]
+        found = explain(model, sequence, positions, target=target, window=options.window)
+        said = composed.answer_words(found.answer, facts)
+        title = f"{name}: {said}" + (f", truth {truth}" if truth is not None else "")
+        if options.target is not None:
+            title += f"; evidence for {options.target}"
+        drawn = picture.draw(look_of(sequence, facts), found, title)
+        one = composed.explorer(model, facts, sequence, title, composed.BUDGET, found.positions[0])
+    words = "; ".join(name for name, _ in picture.maps_of(found))
+    address = f"data:image/png;base64,{base64.b64encode(drawn).decode()}"
+    part = RunPart(
+        options.run.resolve().name,
+        explorers=[one],
+        explorer_words=composed.explorer_words([one]),
+        pictures=[{"address": address, "words": f"Maps of position {found.positions[0]}: {words}."}],
+    )
+    page = render(title, f"Task: {facts.name}, {found.length} positions.", [part])
+    files = options.out.with_name(f"{options.out.name}.png"), options.out.with_name(f"{options.out.name}.html")
+    for path, content in zip(files, (drawn, page.encode()), strict=True):
+        _write(path, content, console)
+    return files
+
+
+def _asked(options: ExplainOptions, folder: Path, console: Console) -> tuple[Tensor, Facts, str, str | None]:
+    """The sequence, what is known about it, its name, and what is true."""
+    if options.index < 0:
+        raise ValueError(f"index={options.index}; sequences are counted from 0")
+    if options.input is not None:
+        facts, _ = read_inputs(folder)
+        asked = next(islice(unlabelled.read(options.input, facts, options.text), options.index, None), None)
+        if asked is None:
+            raise ValueError(f"{options.input} has no sequence {options.index}")
+        return torch.from_numpy(asked.sequence), facts, f"{options.input.name}, {asked.id}", None
+    task = load_task(read_options(RunFolder(options.run).read_config()), console)
+    split = task.splits[options.split]
+    if options.index >= len(split):
+        raise ValueError(f"index={options.index}; {options.split} has {len(split)} sequences")
+    item = split[options.index]
+    return item.inputs, task, f"{options.split} {options.index}", composed.truth_words(item.target, task)
+
+
+def _class(name: str | None, facts: Facts) -> int | None:
+    if name is None:
+        return None
+    if name not in facts.classes:
+        known = f"it knows {', '.join(facts.classes)}" if facts.classes else "it answers with a value"
+        raise ValueError(f"the model knows no class {name!r}; {known}")
+    return facts.classes.index(name)
+
+
+def _write(path: Path, content: bytes, console: Console) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, content)
+    console.print(f"written: {path}, {len(content) / 1e6:.1f} MB", highlight=False, soft_wrap=True)

@@ -1,0 +1,58 @@
+"""A run as a reporter finds it: its record, its curves, and its model and data as far as they are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from paramixer.tasks.task import Task
+from paramixer.training.building import Model, load_model
+from paramixer.training.command import load_task, read_options
+from paramixer.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class OpenedRun:
+    """One run."""
+
+    name: str
+    """The folder's name."""
+    path: Path
+    """The folder."""
+    config: dict[str, Any]
+    """What it was started with."""
+    record: dict[str, Any]
+    """What is written down about it."""
+    lines: list[dict[str, Any]]
+    """Its metrics."""
+    model: Model | None
+    """The best model so far; None where nothing was evaluated yet."""
+    task: Task | None
+    """Its data; None where it is not at hand."""
+    missing: tuple[str, ...]
+    """Why model or data are not there."""
+
+
+def open_run(path: Path, console: Console) -> OpenedRun:
+    """Read a run; what cannot be had is left out with a word, except for the run itself."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no run folder {path}")
+    folder = RunFolder(path)
+    config, record = folder.read_config(), folder.read_record()
+    missing = []
+    model = task = None
+    if folder.model.is_dir():
+        model = load_model(folder.model)
+    else:
+        missing.append("The run has no model yet: nothing was evaluated so far.")
+    try:
+        task = load_task(read_options(config), console)
+    except (OSError, ValueError) as error:
+        missing.append(f"The data is not at hand: {error}.")
+    if task is not None and task.fingerprint != record["fingerprint"]:
+        missing.append("The data has changed since the run was trained; nothing is shown of it.")
+        task = None
+    return OpenedRun(path.resolve().name, path, config, record, folder.lines(), model, task, tuple(missing))

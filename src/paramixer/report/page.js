@@ -1,0 +1,405 @@
+"use strict";
+// The mixing map explorer. A row of A is a unit vector sent back through the factors, last one first; a column is one
+// sent forth. Either takes as many products as the factors have entries, so it is made anew for every position.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const make = (tag, fields = {}, ...children) => {
+    const element = Object.assign(document.createElement(tag), fields);
+    element.append(...children);
+    return element;
+  };
+  const brief = (number) => (number === 0 ? "0" : Math.abs(number) >= 1000 || Math.abs(number) < 0.001
+    ? number.toExponential(1) : String(Number(number.toPrecision(3))));
+
+  const decoded = (block, length) => {
+    const bytes = Uint8Array.from(atob(block.entries), (letter) => letter.charCodeAt(0));
+    return { ...block, length, entries: new Int8Array(bytes.buffer) };
+  };
+  const entry = (block, factor, place, link) => {
+    const links = block.offsets[factor].length;
+    return block.entries[(factor * block.length + place) * links + link] * block.scales[factor][link];
+  };
+  const target = (block, factor, place, link) => {
+    const there = place + block.offsets[factor][link];
+    if (!block.ring) return there >= 0 && there < block.length ? there : -1;
+    return ((there % block.length) + block.length) % block.length;
+  };
+
+  // One factor applied to a vector, from the left (rows) or from the right (columns), without its residual.
+  const applied = (block, factor, vector, rows) => {
+    const { length, entries, ring } = block;
+    const offsets = block.offsets[factor];
+    const links = offsets.length;
+    const found = new Float64Array(length);
+    offsets.forEach((offset, link) => {
+      const scale = block.scales[factor][link];
+      const shift = ((offset % length) + length) % length;
+      const first = ring ? 0 : Math.max(0, -offset);
+      const last = ring ? length : Math.min(length, length - offset);
+      let at = (factor * length + first) * links + link;
+      for (let place = first; place < last; place++, at += links) {
+        const weight = entries[at] * scale;
+        const there = place + shift < length ? place + shift : place + shift - length;
+        if (rows) found[there] += vector[place] * weight;
+        else found[place] += weight * vector[there];
+      }
+    });
+    return found;
+  };
+
+  // All stages from a vector to its product with the block's matrix.
+  const stages = (block, start, rows) => {
+    const found = [start];
+    const count = block.offsets.length;
+    let vector = start;
+    let sum = Float64Array.from(start);
+    for (let step = 0; step < count; step++) {
+      const next = applied(block, rows ? count - 1 - step : step, vector, rows);
+      if (block.residual === "factor") for (let i = 0; i < next.length; i++) next[i] += vector[i];
+      if (block.residual === "block" && !rows) for (let i = 0; i < next.length; i++) next[i] += start[i];
+      if (block.residual === "block" && rows) {
+        sum = Float64Array.from(sum, (value, i) => value + next[i]);
+        found.push(sum);
+      } else {
+        found.push(next);
+      }
+      vector = next;
+    }
+    return found;
+  };
+
+  class Explorer {
+    constructor(root, sequences) {
+      this.root = root;
+      this.sequences = sequences;
+      this.number = 0;
+      this.place = 0;
+      this.build();
+      this.choose(0);
+      new ResizeObserver(() => this.draw()).observe(root);
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    }
+
+    get sequence() { return this.sequences[this.number]; }
+
+    build() {
+      this.root.replaceChildren();
+      const named = (text, element) => make("label", {}, text, element);
+      this.which = make("select");
+      this.sequences.forEach((one, number) => this.which.append(make("option", { value: number, textContent: one.title })));
+      this.what = make("select");
+      this.block = make("select");
+      this.at = make("input", { type: "number", min: 0 });
+      this.controls = make("div", { className: "controls" }, named("sequence", this.which), named("show", this.what),
+        named("block", this.block), named("position", this.at));
+      this.scene = make("canvas");
+      this.scenes = make("div", { className: "scene" }, this.scene);
+      this.map = make("canvas", { tabIndex: 0 });
+      this.map.setAttribute("role", "slider");
+      this.map.setAttribute("aria-label", "Position in the sequence; arrow keys move it");
+      this.lanes = make("canvas");
+      this.lanes.setAttribute("aria-hidden", "true");
+      this.scene.setAttribute("aria-hidden", "true");
+      this.ends = make("div", { className: "axis" });
+      this.output = make("output");
+      this.output.setAttribute("aria-live", "polite");
+      this.letters = make("p", { className: "letters", dir: "ltr" });
+      this.links = make("div", { className: "wide", tabIndex: 0 });
+      this.links.setAttribute("role", "region");
+      this.links.setAttribute("aria-label", "Links of the position, factor by factor");
+      const right = make("div", {}, this.map, this.ends, this.lanes, this.output, this.letters, this.links);
+      this.root.append(this.controls, make("div", { className: "stage" }, this.scenes, right));
+
+      this.which.onchange = () => this.choose(Number(this.which.value));
+      this.what.onchange = this.block.onchange = () => this.show();
+      this.at.oninput = () => this.go(Number(this.at.value));
+      for (const canvas of [this.map, this.lanes]) {
+        canvas.onpointermove = canvas.onpointerdown = (event) => {
+          const box = canvas.getBoundingClientRect();
+          this.go(Math.floor(((event.clientX - box.left) / box.width) * this.length));
+        };
+      }
+      this.scene.onpointermove = this.scene.onpointerdown = (event) => {
+        const box = this.scene.getBoundingClientRect();
+        const side = this.sequence.look.side;
+        const cell = (value, size) => Math.min(side - 1, Math.max(0, Math.floor((value / size) * side)));
+        this.go(cell(event.clientY - box.top, box.height) * side + cell(event.clientX - box.left, box.width));
+      };
+      this.map.onkeydown = (event) => {
+        const side = this.sequence.look.side || Math.max(1, Math.round(this.length / 32));
+        const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -side, ArrowDown: side, PageUp: -10 * side, PageDown: 10 * side,
+          Home: -this.place, End: this.length - 1 - this.place };
+        if (!(event.key in steps)) return;
+        event.preventDefault();
+        this.go(this.place + steps[event.key]);
+      };
+      this.letters.onclick = (event) => {
+        if (event.target.dataset.place) this.go(Number(event.target.dataset.place));
+      };
+    }
+
+    choose(number) {
+      this.number = number;
+      const sequence = this.sequence;
+      this.length = sequence.length;
+      this.blocks = sequence.blocks.map((block) => decoded(block, sequence.length));
+      const options = this.blocks.length
+        ? [["rows", "what feeds the position"], ["columns", "what the position feeds"]] : [];
+      if (sequence.evidence) options.push(["evidence", "evidence for the answer"]);
+      if (sequence.occlusion) options.push(["occlusion", "evidence by blotting out"]);
+      const kept = this.what.value;
+      this.what.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
+      if (options.some(([value]) => value === kept)) this.what.value = kept;
+      const names = this.blocks.map((_, index) => [index, `block ${index + 1}`]);
+      if (this.blocks.length > 1 && !sequence.left_out) names.push(["all", "all blocks (rollout)"]);
+      this.block.replaceChildren(...names.map(([value, text]) => make("option", { value, textContent: text })));
+      this.block.parentElement.hidden = names.length < 2;
+      this.which.parentElement.hidden = this.sequences.length < 2;
+      this.at.max = this.length - 1;
+      this.pictured = sequence.look.kind === "image";
+      this.root.classList.toggle("pictured", this.pictured);
+      this.scenes.hidden = !this.pictured;
+      this.ends.replaceChildren(make("span", { textContent: "0" }), make("span", { textContent: this.length - 1 }));
+      this.go(Math.min(sequence.start, this.length - 1), true);
+    }
+
+    go(place, always = false) {
+      const inside = Math.min(this.length - 1, Math.max(0, Math.floor(place) || 0));
+      if (inside === this.place && !always) return;
+      this.place = inside;
+      this.show();
+    }
+
+    show() {
+      const began = performance.now();
+      const what = this.what.value;
+      if (document.activeElement !== this.at) this.at.value = this.place;
+      if (what === "evidence" || what === "occlusion") {
+        this.stages = [Float64Array.from(this.sequence[what])];
+      } else {
+        const rows = what === "rows";
+        let vector = new Float64Array(this.length);
+        vector[this.place] = 1;
+        if (this.block.value === "all") {
+          this.stages = [vector];
+          const order = rows ? [...this.blocks].reverse() : this.blocks;
+          for (const block of order) {
+            const found = stages(block, vector, rows);
+            vector = found[found.length - 1];
+            this.stages.push(vector);
+          }
+        } else {
+          this.stages = stages(this.blocks[Number(this.block.value)], vector, rows);
+        }
+      }
+      this.values = this.stages[this.stages.length - 1];
+      this.tell();
+      this.spell();
+      this.table();
+      this.draw();
+      this.root.dataset.place = this.place;
+      this.root.dataset.milliseconds = performance.now() - began;
+    }
+
+    symbol(place) {
+      const look = this.sequence.look;
+      if (look.kind === "image") return `pixel ${Math.floor(place / look.side)}, ${place % look.side}, value ${look.pixels[place]}`;
+      if (look.kind === "curve") return look.numbers.map((row) => brief(row[place])).join(", ");
+      return `“${look.symbols[place]}”`;
+    }
+
+    strongest(count) {
+      const found = [];
+      for (let place = 0; place < this.length; place++) {
+        const size = Math.abs(this.values[place]);
+        if (found.length < count || size > found[found.length - 1][1]) {
+          found.push([place, size]);
+          found.sort((one, other) => other[1] - one[1]);
+          found.length = Math.min(found.length, count);
+        }
+      }
+      return found.filter(([, size]) => size > 0).map(([place]) => place);
+    }
+
+    tell() {
+      const verbs = { rows: "is fed most by", columns: "feeds most", evidence: "; the strongest evidence is at",
+        occlusion: "; blotting out changes most at" };
+      const peaks = this.strongest(5).map((place) => `${place} (${this.symbol(place)}: ${brief(this.values[place])})`);
+      const own = this.what.value in { evidence: 1, occlusion: 1 } ? `: ${brief(this.values[this.place])}` : "";
+      const text = `Position ${this.place}, ${this.symbol(this.place)}${own} ${verbs[this.what.value]} ${peaks.join(", ") || "nothing"}.`;
+      this.output.textContent = text;
+      this.map.setAttribute("aria-valuemin", 0);
+      this.map.setAttribute("aria-valuemax", this.length - 1);
+      this.map.setAttribute("aria-valuenow", this.place);
+      this.map.setAttribute("aria-valuetext", text);
+    }
+
+    spell() {
+      const look = this.sequence.look;
+      this.letters.hidden = !look.symbols;
+      if (!look.symbols) return;
+      const words = look.kind === "words";
+      const around = words ? 40 : 120;
+      const first = Math.max(0, Math.min(this.place - around, this.length - 2 * around));
+      const last = Math.min(this.length, first + 2 * around);
+      let most = 1e-300;
+      for (let place = first; place < last; place++) most = Math.max(most, Math.abs(this.values[place]));
+      const spans = [];
+      for (let place = first; place < last; place++) {
+        const share = Math.round((75 * Math.abs(this.values[place])) / most);
+        const tone = this.values[place] < 0 ? "--cool" : "--warm";
+        const span = make("span", { textContent: look.symbols[place], title: `${place}: ${brief(this.values[place])}` });
+        span.dataset.place = place;
+        span.style.background = `color-mix(in srgb, var(${tone}) ${share}%, transparent)`;
+        if (place === this.place) span.className = "here";
+        spans.push(span);
+        if (words) spans.push(" ");
+      }
+      this.letters.replaceChildren(first ? "… " : "", ...spans, last < this.length ? " …" : "");
+    }
+
+    table() {
+      const block = this.blocks[Number(this.block.value)];
+      const mixing = this.what.value === "rows" || this.what.value === "columns";
+      this.links.hidden = !block || !mixing;
+      if (this.links.hidden) return;
+      const count = Math.max(...block.offsets.map((row) => row.length));
+      const head = make("tr", {}, make("td"));
+      for (let link = 0; link < count; link++) head.append(make("th", { scope: "col", textContent: `link ${link}` }));
+      const body = make("tbody");
+      block.offsets.forEach((offsets, factor) => {
+        const line = make("tr", {}, make("th", { scope: "row", textContent: `factor ${factor + 1}` }));
+        const weights = offsets.map((_, link) => entry(block, factor, this.place, link));
+        const most = Math.max(1e-300, ...weights.map(Math.abs));
+        weights.forEach((weight, link) => {
+          const there = target(block, factor, this.place, link);
+          const cell = make("td", { textContent: `→ ${there < 0 ? "outside" : there}: ${brief(weight)}` });
+          cell.style.setProperty("--share", Math.abs(weight) / most);
+          cell.style.setProperty("--tone", `var(${weight < 0 ? "--cool" : "--warm"})`);
+          line.append(cell);
+        });
+        body.append(line);
+      });
+      const caption = make("caption", { textContent: `The links that position ${this.place} writes, without the residual` });
+      this.links.replaceChildren(make("table", { className: "links" }, caption, make("thead", {}, head), body));
+    }
+
+    canvas(element, height) {
+      const ratio = devicePixelRatio || 1;
+      const width = Math.max(1, element.clientWidth);
+      const tall = height ?? width;
+      if (height !== undefined) element.style.height = `${height}px`;
+      element.width = Math.round(width * ratio);
+      element.height = Math.round(tall * ratio);
+      const pen = element.getContext("2d");
+      pen.scale(ratio, ratio);
+      return [pen, width, tall];
+    }
+
+    // The largest value, by size, among the positions of every column of pixels.
+    pooled(values, width) {
+      const columns = Math.min(this.length, Math.floor(width));
+      const found = new Float64Array(columns);
+      for (let place = 0; place < this.length; place++) {
+        const column = Math.floor((place * columns) / this.length);
+        if (Math.abs(values[place]) > Math.abs(found[column])) found[column] = values[place];
+      }
+      return found;
+    }
+
+    draw() {
+      if (!this.values) return;
+      const colours = { warm: style("--warm"), cool: style("--cool"), line: style("--faint"), mark: style("--mark"), ink: style("--ink") };
+      this.bars(colours);
+      this.strips(colours);
+      if (this.pictured) this.picture(colours);
+    }
+
+    bars(colours) {
+      const [pen, width, height] = this.canvas(this.map, 130);
+      const columns = this.pooled(this.values, width);
+      const wide = width / columns.length;
+      const most = columns.reduce((best, value) => Math.max(best, Math.abs(value)), 1e-300);
+      const middle = columns.some((value) => value < 0) ? height / 2 : height - 1;
+      const tall = middle === height / 2 ? middle - 2 : height - 3;
+      const look = this.sequence.look;
+      if (look.kind === "curve") {
+        pen.globalAlpha = 0.45;
+        for (const row of look.numbers) {
+          const low = Math.min(...row.slice(0, 50000)), high = Math.max(...row.slice(0, 50000));
+          pen.beginPath();
+          pen.strokeStyle = colours.line;
+          row.forEach((value, place) => pen.lineTo(((place + 0.5) * width) / this.length, height - 2 - ((value - low) / (high - low || 1)) * (height - 4)));
+          pen.stroke();
+        }
+        pen.globalAlpha = 1;
+      }
+      pen.fillStyle = colours.mark;
+      pen.globalAlpha = 0.5;
+      pen.fillRect((this.place * width) / this.length - 1, 0, Math.max(3, width / this.length), height);
+      pen.globalAlpha = 1;
+      columns.forEach((value, column) => {
+        pen.fillStyle = value < 0 ? colours.cool : colours.warm;
+        // By the square root: with its residual a position mostly feeds itself, and all else would be flat.
+        const size = Math.sqrt(Math.abs(value) / most) * tall;
+        pen.fillRect(column * wide, value < 0 ? middle : middle - size, Math.max(1, wide - (wide > 3 ? 1 : 0)), size);
+      });
+      pen.fillStyle = colours.line;
+      pen.fillRect(0, middle, width, 1);
+      if (wide > 9 && look.symbols && this.length === columns.length) {
+        pen.fillStyle = colours.ink;
+        pen.font = "11px monospace";
+        pen.textAlign = "center";
+        look.symbols.forEach((symbol, place) => { if (symbol.length < 3) pen.fillText(symbol, (place + 0.5) * wide, 11); });
+      }
+    }
+
+    // How the position spreads: a strip for each stage, the unit vector on top.
+    strips(colours) {
+      const shown = this.stages.length > 1 ? this.stages : [];
+      this.lanes.hidden = !shown.length;
+      if (!shown.length) return;
+      const tall = shown.length > 12 ? 9 : 13;
+      const [pen, width] = this.canvas(this.lanes, tall * shown.length);
+      shown.forEach((values, stage) => {
+        const columns = this.pooled(values, width);
+        const wide = width / columns.length;
+        const most = columns.reduce((best, value) => Math.max(best, Math.abs(value)), 1e-300);
+        columns.forEach((value, column) => {
+          if (value === 0) return;
+          pen.globalAlpha = Math.max(0.06, Math.sqrt(Math.abs(value) / most));
+          pen.fillStyle = value < 0 ? colours.cool : colours.warm;
+          pen.fillRect(column * wide, stage * tall, Math.max(1, wide), tall - 1);
+        });
+        pen.globalAlpha = 1;
+      });
+    }
+
+    picture(colours) {
+      const look = this.sequence.look;
+      const [pen, width] = this.canvas(this.scene);
+      const cell = width / look.side;
+      const most = this.values.reduce((best, value) => Math.max(best, Math.abs(value)), 1e-300);
+      look.pixels.forEach((value, place) => {
+        const x = (place % look.side) * cell, y = Math.floor(place / look.side) * cell;
+        pen.globalAlpha = 1;
+        pen.fillStyle = `rgb(${value},${value},${value})`;
+        pen.fillRect(x, y, cell + 0.5, cell + 0.5);
+        pen.globalAlpha = 0.75 * Math.sqrt(Math.abs(this.values[place]) / most);
+        pen.fillStyle = this.values[place] < 0 ? colours.cool : colours.warm;
+        pen.fillRect(x, y, cell + 0.5, cell + 0.5);
+      });
+      pen.globalAlpha = 1;
+      pen.strokeStyle = colours.mark;
+      pen.lineWidth = 2;
+      pen.strokeRect((this.place % look.side) * cell, Math.floor(this.place / look.side) * cell, cell, cell);
+    }
+  }
+
+  for (const root of document.querySelectorAll(".explorer")) {
+    const sequences = data.runs[Number(root.dataset.run)].explorers;
+    root.explorer = new Explorer(root, sequences);
+    root.dataset.ready = "true";
+  }
+})();

@@ -100,8 +100,7 @@ def _explained(
     if config.target == "class" and target is None:
         target = int(answer.argmax())
     evidence = _evidence(model, first, lengths, target, count)
-    strongest = 0 if config.pooling == "cls" else int(evidence.abs().argmax())
-    chosen = (strongest,) if positions is None else tuple(positions)
+    chosen = (strongest(model, evidence),) if positions is None else tuple(positions)
     linked = linked_blocks(model, first, lengths)
     # Windows that nobody asked for are as many as can be told apart at a glance.
     wide = window or max(1, -(-count // 64))
@@ -118,6 +117,11 @@ def _explained(
         occlusion=_occlusion(model, first, lengths, target, count, wide),
         window=wide,
     )
+
+
+def strongest(model: Paramixer, evidence: Tensor) -> int:
+    """The position that the head reads, or the one with the strongest evidence where it reads them all."""
+    return 0 if model.config.pooling == "cls" else int(evidence.abs().argmax())
 
 
 def linked_blocks(model: Paramixer, first: Tensor, lengths: Tensor | None) -> Linked:

@@ -255,7 +255,7 @@ def _page_of(driver: object, folder: Path, model: pm.Paramixer, length: int) -> 
         classes=("a", "b"),
         vocabulary=Vocabulary(symbols=tuple("ACGTN-"), pad_symbol="-", unknown_symbol="N"),
     )
-    one = composed.explorer(model, facts, torch.arange(length) % 6, "one", composed.BUDGET, 0)
+    one = composed.explorer(model, facts, torch.arange(length) % 6, "one", composed.BUDGET)
     path = folder / "page.html"
     path.write_text(render("page", "", [RunPart("model", explorers=[one])]), encoding="utf-8")
     return Page(driver, path)

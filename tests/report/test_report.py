@@ -92,6 +92,15 @@ def test_several_runs_stand_side_by_side(run, tmp_path):
     assert [len(part["explorers"]) > 0 for part in data(text)["runs"]] == [True, True, False]
 
 
+def test_runs_of_one_name_are_told_apart(run, tmp_path):
+    copy = tmp_path / "order"
+    shutil.copytree(run("order"), copy)
+    text = page(tmp_path / "page.html", run("order"), copy, flags=("--sequences", "4"))
+    assert f'<h2 id="name-2">2: {copy}</h2>' in text
+    identifiers = re.findall(r'\bid="([^"]*)"', text)
+    assert len(identifiers) == len(set(identifiers))
+
+
 def test_a_run_without_its_data_still_has_a_page(run, tmp_path):
     copy = tmp_path / "moved"
     shutil.copytree(run("hostile"), copy)

@@ -2,6 +2,7 @@
 
 # No postponed annotations here: the command line reads the fields' types.
 import base64
+import dataclasses
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -74,10 +75,12 @@ class ExplainOptions:
 def report(options: ReportOptions, console: Console) -> Path:
     """``paramixer report``; returns where the page is."""
     runs = [open_run(path, console) for path in options.runs]
+    if len({run.name for run in runs}) < len(runs):
+        runs = [dataclasses.replace(run, name=f"{number}: {run.path}") for number, run in enumerate(runs, 1)]
     parts = []
     for run in runs:
-        with console.status(f"looking at {run.name}"):
-            parts.append(composed.part_of(run, options.sequences, options.batch, composed.BUDGET // len(runs), console))
+        budget = composed.BUDGET // len(runs)
+        parts.append(composed.part_of(run, options.sequences, options.batch, budget, console))
     comparison, charts = composed.compared(runs) if len(runs) > 1 else ([], [])
     tasks = ", ".join(dict.fromkeys(run.record["task"] for run in runs))
     title = f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
@@ -103,7 +106,7 @@ def explain_answer(options: ExplainOptions, console: Console) -> tuple[Path, Pat
         if options.target is not None:
             title += f"; evidence for {options.target}"
         drawn = picture.draw(look_of(sequence, facts), found, title)
-        one = composed.explorer(model, facts, sequence, title, composed.BUDGET, found.positions[0])
+        one = composed.explorer(model, facts, sequence, title, composed.BUDGET, found)
     words = "; ".join(name for name, _ in picture.maps_of(found))
     address = f"data:image/png;base64,{base64.b64encode(drawn).decode()}"
     part = RunPart(

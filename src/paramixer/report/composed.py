@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from torch import Tensor
 
-from paramixer.explain import explain
+from paramixer.explain import Explanation, explain, strongest
 from paramixer.network import Paramixer
 from paramixer.report import charts, findings
 from paramixer.report.charts import Chart
@@ -59,9 +60,10 @@ def part_of(run: OpenedRun, most: int, batch: int, budget: int, console: Console
     found = findings.find(run.model, run.task, most, batch, console)
     if found is None:
         return part
-    _answers(part, run.task, found)
-    if isinstance(run.model, Paramixer) and run.model.config.pooling != "token":
-        _explorers(part, run.model, run.task, found, budget)
+    with console.status(f"looking into {run.name}"):
+        _answers(part, run.task, found)
+        if isinstance(run.model, Paramixer) and run.model.config.pooling != "token":
+            _explorers(part, run.model, run.task, found, budget)
     return part
 
 
@@ -77,22 +79,33 @@ def compared(runs: Sequence[OpenedRun]) -> tuple[list[tuple[str, list[str]]], li
     return rows, [chart for chart in shown if chart is not None]
 
 
-def explorer(model: Paramixer, facts: Facts, sequence: Any, title: str, budget: int, start: int | None = None) -> Any:
-    """A sequence for the page's explorer."""
+def explorer(
+    model: Paramixer, facts: Facts, sequence: Tensor, title: str, budget: int, found: Explanation | None = None
+) -> dict[str, Any]:
+    """A sequence for the page's explorer.
+
+    Args:
+        model: which answers it.
+        facts: what the model was trained on.
+        sequence: token ids ``[length]`` or numbers ``[length, features]``.
+        title: what it is called.
+        budget: bytes that its factors may take.
+        found: what is known about it already; the explorer starts at its first position.
+    """
     model.eval()
     mixing = mixing_of(model, sequence, budget)
-    found = explain(model, sequence, None if start is None else [start])
-    look = look_of(sequence, facts, mixing.length)
+    # No positions: derivatives, which the explorer does not show, would take longest.
+    found = found or explain(model, sequence, [])
     rest = [0.0] * (mixing.length - found.length)
     return {
         "title": title,
         "length": mixing.length,
-        "look": look.document(),
+        "look": look_of(sequence, facts, mixing.length).document(),
         "blocks": mixing.blocks,
         "left_out": mixing.left_out,
         "evidence": [_short(value) for value in found.evidence.tolist()[: mixing.length]] + rest,
         "occlusion": [_short(value) for value in found.occlusion.tolist()[: mixing.length]] + rest,
-        "start": found.positions[0],
+        "start": (*found.positions, strongest(model, found.evidence))[0],
     }
 
 

@@ -113,10 +113,10 @@ def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
         "listops": ({}, {"learning_rate": 3e-3}),
     }
     plan: list[tuple[str, int, tuple[str, ...], tuple[str, ...]]] = [
-        ("image", 20, ("chord", "cdil"), ("transformer", "cdil-cnn")),
-        ("text", 25, ("cdil", "chord"), ("nystromformer",)),
-        ("pathfinder", 20, ("chord", "cdil"), ("performer",)),
-        ("listops", 15, ("chord", "cdil"), ("nystromformer",)),
+        ("image", 30, ("chord", "cdil"), ("transformer", "cdil-cnn")),
+        ("text", 45, ("cdil", "chord"), ("nystromformer",)),
+        ("pathfinder", 35, ("chord", "cdil"), ("performer",)),
+        ("listops", 30, ("chord", "cdil"), ("nystromformer",)),
     ]
     for task, minutes, protocols, rivals in plan:
         if task in ("image", "text") and getattr(sources, task) is None:
@@ -142,7 +142,7 @@ def table_documents(scale: Scale, sources: Sources) -> Iterable[Cell]:
         return
     for length in (64,) if scale == "smoke" else (16384, 32768):
         column = f"documents-{'smoke' if scale == 'smoke' else f'{length // 1024}k'}"
-        run = _bounded(scale, "documents", 15, length=length, source=sources.documents)
+        run = _bounded(scale, "documents", 25, length=length, source=sources.documents)
         # Too long for trials: ten times the paper's step size, for a tenth of its steps.
         own = changed(run, _from_identity(scale) | ({"learning_rate": 1e-3} if scale == "cpu" else {}))
         yield from _seeded("table-documents", CHORD, column, scale, own)
@@ -157,7 +157,7 @@ def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
     if sources.genome is None:
         return
     length = 512 if scale == "smoke" else 16384
-    run = _bounded(scale, "genome", 12, length=length, source=sources.genome, windows=True)
+    run = _bounded(scale, "genome", 25, length=length, source=sources.genome, windows=True)
     rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
     # In a fraction of the paper's steps nothing is overfitted, and dropout of 0.8 would only slow it down.
     gentle = {"learning_rate": 1e-3, "model.embedding_dropout": 0.1, "model.block_dropout": 0.3}

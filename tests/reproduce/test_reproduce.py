@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from paramixer.cli import main
-from paramixer.reproduce import cells, claims, page, published, records, tables
+from paramixer.reproduce import cells, claims, page, published, records, tables, targets
 from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Cell, Sources, changed, key
 from paramixer.reproduce.command import ReproduceOptions
 from paramixer.reproduce.sweep import Sweep
@@ -210,17 +210,42 @@ def test_the_claim_of_no_error(values, verdict):
 
 def test_other_claims_follow_their_records():
     names = ("Linformer", "Reformer", "Transformer")
-    assert claims.rivals_fail([kept(name, "adding 2048", 0.8) for name in names]).verdict == "supported"
-    assert claims.rivals_fail([kept(name, "adding 2048", 0.0) for name in names]).verdict == "contradicted"
-    assert claims.rivals_fail([]).verdict == "cannot tell yet"
+    assert claims.rivals_fail([kept(name, "adding 2048", 0.8) for name in names], names, 2048).verdict == "supported"
+    assert claims.rivals_fail([kept(name, "adding 2048", 0.0) for name in names], names, 2048).verdict == "contradicted"
+    assert claims.rivals_fail([], names, 2048).verdict == "cannot tell yet"
     rows = ("links from X0", "links from the block's input")
     both = [kept(row, "adding 1024", value) for row, value in zip(rows, (0.0, 0.1), strict=True)]
     assert claims.links_from_first(both).verdict == "supported"
     lra = [kept(row, task, value) for task in ("text", "image") for row, value in ((CHORD, 0.5), ("Performer", 0.4))]
     assert claims.best_on_lra(lra).verdict == "cannot tell yet"
     assert claims.best_on_lra([*lra, kept("S4D", "image", 0.9)]).verdict == "contradicted"
+    aside = [kept(row, "text", 0.9) for row in ("n-gram counts + logistic regression", cells.AS_DRAWN)]
+    assert claims.best_on_lra([*lra, *aside]).verdict == "cannot tell yet"
     documents = [kept(CHORD, f"documents-{size}", value) for size, value in (("16k", 0.5), ("32k", 0.6))]
     assert claims.longer_documents(documents).verdict == "supported"
+
+
+def test_targets_are_reached_or_missed_by_so_much():
+    def own(row: str, value: float, trial: bool = False, **options: object) -> records.Kept:
+        epochs = [{"step": 1, "seconds": 10, "accuracy": 0.3}, {"step": 2, "seconds": 60, "accuracy": value}]
+        record = {"metric": "accuracy", "test": {"accuracy": value}, "validation": value, "steps": 2, "seconds": 60.0}
+        record |= {"epochs": epochs, "majority": 0.25}
+        return kept(row, "image", value, "table-lra", record=record, trial=trial, options=options)
+
+    some = [own(CHORD, 0.40), own(cells.CDIL, 0.44), own("Transformer", 0.9), own(CHORD, 0.2, True, learning_rate=0.1)]
+    rows = {row[0]: row for row in targets.table(some).rows}
+    assert rows["text"][3] == "not run"
+    assert rows["image"][1:] == [
+        "accuracy >= 45.00 %",
+        "44.00 % (Paramixer CDIL, 1 minutes)",
+        "missed by 1.00 points",
+        "CHORD learning_rate 0.1: 20.0 %",
+        "validation went from 30.00 to 44.00 %",
+    ]
+    assert {row[0]: row for row in targets.table([own(cells.CDIL, 0.45)]).rows}["image"][3] == "yes"
+    documents = dataclasses.replace(own(CHORD, 0.36), column="documents-16k")
+    assert {row[0]: row for row in targets.table([documents]).rows}["documents-16k"][3] == "yes"
+    assert targets.learning(own(CHORD, 0.3).record) == "no better"
 
 
 def test_the_page_is_what_the_records_make(tmp_path):

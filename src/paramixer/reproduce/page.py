@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paramixer.bench.tables import Table
-from paramixer.reproduce import rank, tables
+from paramixer.reproduce import rank, tables, targets
 from paramixer.reproduce.claims import all_claims
 from paramixer.reproduce.records import Kept, read_all
 
@@ -23,6 +23,8 @@ def page(results: Path, figures: Path) -> str:
     """The page; its figures are drawn beside it."""
     kept = [one for one in read_all(results) if one.scale != "smoke"]
     parts = [_INTRODUCTION, "## The paper's claims\n", _claims(results, kept)]
+    if any(one.scale == "cpu" for one in kept):
+        parts += ["## Targets\n", _block(targets.table(kept))]
     synthetic = [one for one in kept if one.experiment == "figure-synthetic"]
     if synthetic:
         tables.draw_synthetic(synthetic, figures / "synthetic.svg")

@@ -130,6 +130,16 @@ def test_data_at_hand_is_found_by_the_tasks_name(folder, monkeypatch):
     assert len(pm.tasks.load("text", length=9).test) == 4
 
 
+def test_a_folder_around_a_single_file_stands_for_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARAMIXER_DATA", str(tmp_path))
+    (tmp_path / "documents").mkdir()
+    assert registry.at_hand("documents") == tmp_path / "documents"
+    (tmp_path / "documents" / "papers.parquet").touch()
+    assert registry.at_hand("documents") == tmp_path / "documents" / "papers.parquet"
+    (tmp_path / "documents" / "more.parquet").touch()
+    assert registry.at_hand("documents") == tmp_path / "documents"
+
+
 def test_the_real_reviews(shared_data):
     task = pm.tasks.load("text", source=shared_data / "imdb" / "imdb50k.parquet")
     assert [len(split) for split in task.splits.values()] == [22_500, 2_500, 25_000]

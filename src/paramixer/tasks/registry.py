@@ -61,7 +61,10 @@ def at_hand(name: str) -> Path | None:
     """The task's data in the folder PARAMIXER_DATA: a file or folder of the task's name; None if there is none."""
     folder = os.environ.get("PARAMIXER_DATA")
     found = sorted(Path(folder).glob(f"{name}*")) if folder else []
-    return next((path for path in found if path.name.split(".")[0] == name), None)
+    place = next((path for path in found if path.name.split(".")[0] == name), None)
+    inside = list(place.iterdir()) if place is not None and place.is_dir() else []
+    # A folder around a single file stands for the file.
+    return inside[0] if len(inside) == 1 and inside[0].is_file() else place
 
 
 def load(

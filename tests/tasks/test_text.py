@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.tasks import DataError
+from paramixer.tasks import DataError, registry
 
 REVIEWS = {
     "train": {"neg": [f"bad film {n}" for n in range(12)], "pos": [f"good film {n} é" for n in range(12)]},

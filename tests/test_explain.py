@@ -111,3 +111,25 @@ def test_a_long_row_needs_no_square():
     rows = network.blocks[0].mixing_rows(network._embed(torch.randint(7, (1, 16384))), [77])
     assert rows.shape == (1, 1, 16384)
     assert (rows != 0).float().mean() > 0.99
+
+
+def test_it_works_inside_inference_mode_and_takes_tensors_only():
+    network = model().eval()
+    with torch.inference_mode():
+        inside = pm.explain(network, tokens(), [3])
+    torch.testing.assert_close(inside.evidence, pm.explain(network, tokens(), [3]).evidence)
+    with pytest.raises(TypeError, match="inputs are a list, expected a torch.Tensor"):
+        pm.explain(network, [1, 2, 3])
+
+
+def test_long_work_is_counted():
+    seen = []
+
+    def count(items, what):
+        for item in items:
+            seen.append(what)
+            yield item
+
+    pm.explain(model(), tokens(), [3, 4], window=1, count=count)
+    assert seen.count("derivatives of the channels") == 2 * 6
+    assert seen.count("windows blotted out") == 3

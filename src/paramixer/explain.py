@@ -8,8 +8,9 @@ Derivatives and evidence need no mixing matrix and serve for every model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +20,21 @@ from paramixer.network import Paramixer
 
 # Every block with what its links are written from; None for a rival, which has no links.
 Linked = list[tuple[ParamixerBlock, Tensor]] | None
+
+T = TypeVar("T")
+
+
+class Counter(Protocol):
+    """Passes items on and may show how many there were."""
+
+    def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
+        """The same items."""
+
+
+def uncounted(items: Sequence[T], what: str) -> Iterable[T]:
+    """No progress at all."""
+    return items
+
 
 # Occluded copies of a sequence that are answered at a time.
 _TOGETHER = 8
@@ -59,6 +75,7 @@ def explain(
     *,
     target: int | None = None,
     window: int | None = None,
+    count: Counter = uncounted,
 ) -> Explanation:
     """Explain a model's answer to one sequence.
 
@@ -69,17 +86,27 @@ def explain(
             strongest evidence where it reads them all.
         target: the class to explain; by default the one the model chose.
         window: positions blotted out at a time; by default so many that there are at most 64 windows.
+        count: passes on what takes a pass each, with a word about it, and may show progress.
     """
+    if not isinstance(inputs, Tensor):
+        raise TypeError(f"inputs are a {type(inputs).__name__}, expected a torch.Tensor")
     was_training = model.training
     model.eval()
     try:
-        return _explained(model, inputs, positions, target, window)
+        # Derivatives are needed here, whatever the caller does.
+        with torch.inference_mode(False):
+            return _explained(model, inputs.clone(), positions, target, window, count)
     finally:
         model.train(was_training)
 
 
 def _explained(
-    model: Paramixer, inputs: Tensor, positions: Sequence[int] | None, target: int | None, window: int | None
+    model: Paramixer,
+    inputs: Tensor,
+    positions: Sequence[int] | None,
+    target: int | None,
+    window: int | None,
+    count_passes: Counter,
 ) -> Explanation:
     config = model.config
     if config.pooling == "token":
@@ -112,9 +139,9 @@ def _explained(
         rows=_maps(linked, lengths, chosen, count, "rows"),
         columns=_maps(linked, lengths, chosen, count, "columns"),
         rollout=_rollout(linked, lengths, chosen, count),
-        jacobian=_jacobian(model, first, lengths, chosen, count),
+        jacobian=_jacobian(model, first, lengths, chosen, count, count_passes),
         evidence=evidence,
-        occlusion=_occlusion(model, first, lengths, target, count, wide),
+        occlusion=_occlusion(model, first, lengths, target, count, wide, count_passes),
         window=wide,
     )
 
@@ -160,7 +187,12 @@ def _rollout(linked: Linked, lengths: Tensor | None, positions: tuple[int, ...],
 
 
 def _jacobian(
-    model: Paramixer, first: Tensor, lengths: Tensor | None, positions: tuple[int, ...], count: int
+    model: Paramixer,
+    first: Tensor,
+    lengths: Tensor | None,
+    positions: tuple[int, ...],
+    count: int,
+    count_passes: Counter,
 ) -> Tensor:
     start = first.detach().requires_grad_()
     with torch.enable_grad():
@@ -168,7 +200,7 @@ def _jacobian(
         rows = []
         for place in positions:
             squares = torch.zeros(first.shape[1], dtype=first.dtype, device=first.device)
-            for value in mixed[0, place]:
+            for value in count_passes(mixed[0, place].unbind(), "derivatives of the channels"):
                 (gradient,) = torch.autograd.grad(value, start, retain_graph=True)
                 squares += gradient[0].square().sum(-1)
             rows.append(squares.sqrt()[:count])
@@ -193,13 +225,19 @@ def _evidence(model: Paramixer, first: Tensor, lengths: Tensor | None, target: i
 
 @torch.no_grad()
 def _occlusion(
-    model: Paramixer, first: Tensor, lengths: Tensor | None, target: int | None, count: int, window: int
+    model: Paramixer,
+    first: Tensor,
+    lengths: Tensor | None,
+    target: int | None,
+    count: int,
+    window: int,
+    count_passes: Counter,
 ) -> Tensor:
     whole = _score(model.head(model._mixed(first, lengths), lengths), target)[0]
     blank = first[0, :count].mean(0)
     starts = range(0, count, window)
     falls = torch.empty(count, dtype=first.dtype, device=first.device)
-    for begin in range(0, len(starts), _TOGETHER):
+    for begin in count_passes(range(0, len(starts), _TOGETHER), "windows blotted out"):
         some = starts[begin : begin + _TOGETHER]
         blotted = first.repeat(len(some), 1, 1)
         for row, start in enumerate(some):

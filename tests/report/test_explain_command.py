@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -85,6 +86,34 @@ def test_what_cannot_be_explained_is_refused(run, tmp_path, capsys, name, flags,
     assert main(["explain", str(run(name)), "--out", str(tmp_path / "found"), *flags]) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_overflow_are_told(run, tmp_path, capsys):
+    huge = np.zeros((1, 20, 2), np.float32)
+    huge[0, 3, 0] = 3e38
+    np.save(tmp_path / "huge.npy", huge)
+    words = ["explain", str(run("adding")), "--input", str(tmp_path / "huge.npy"), "--out", str(tmp_path / "found")]
+    assert main(words) == 2
+    assert "are not finite, and nothing can be drawn" in capsys.readouterr().err
+
+
+def test_a_run_without_a_model_says_so(run, tmp_path, capsys):
+    copy = tmp_path / "early"
+    shutil.copytree(run("order"), copy)
+    shutil.rmtree(copy / "model")
+    assert main(["explain", str(copy), "--out", str(tmp_path / "found")]) == 2
+    assert "the run has no model yet" in capsys.readouterr().err
+
+
+def test_where_picture_and_page_may_go(run, tmp_path, capsys):
+    (tmp_path / "there").mkdir()
+    for out, names in (("there", ("there/explanation",)), ("one.png", ("one",)), ("two.html", ("two",))):
+        assert main(["explain", str(run("order")), "--out", str(tmp_path / out)]) == 0
+        assert all((tmp_path / f"{name}{end}").is_file() for name in names for end in (".png", ".html"))
+    (tmp_path / "taken.html").mkdir()
+    assert main(["explain", str(run("order")), "--out", str(tmp_path / "taken")]) == 2
+    assert "taken.html is a folder" in capsys.readouterr().err
+    assert not (tmp_path / "taken.png").exists()
 
 
 def test_a_file_has_only_so_many_sequences(run, tmp_path, capsys):

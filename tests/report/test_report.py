@@ -16,9 +16,10 @@ import torch
 
 import paramixer as pm
 from paramixer.cli import main
+from paramixer.report import charts, composed
 from paramixer.report.findings import Findings
 from paramixer.report.mixing import mixing_of
-from paramixer.report.sequence import look_of
+from paramixer.report.sequence import look_of, visible
 from paramixer.tasks.task import Facts
 from paramixer.tasks.vocabulary import Vocabulary
 from paramixer.training.run_folder import RunFolder
@@ -48,7 +49,8 @@ def test_a_page_shows_what_the_record_says_and_needs_nothing_else(run, tmp_path,
     for heading in ("Answers on test", "Data", "Speed and memory", "Settings"):
         assert heading in text
     assert "Learning" in text
-    assert ("What mixes with what" in text) == (name != "ngrams")
+    assert ("What mixes with what" in text) == (name not in ("ngrams", "transformer"))
+    assert ("What speaks for the answer" in text) == (name == "transformer")
     assert ("ROC" in text) == (name in ("hostile", "ngrams", "pathfinder", "genome"))
     assert ("Confusion" in text) == ("Calibration" in text) == (name != "adding")
     assert ("Answers and truth" in text) == (name == "adding")
@@ -76,7 +78,7 @@ def test_hostile_text_is_escaped_and_whole(run, tmp_path):
     assert html.escape("<b>good") in text
     assert "bad &amp; worse" in text
     shown = ["".join(one["look"]["symbols"]) for one in data(text)["runs"][0]["explorers"]]
-    assert any(any(start[:20] in one for start in HOSTILE) for one in shown)
+    assert any(any(visible(start)[:20] in one for start in HOSTILE) for one in shown)
 
 
 def test_several_runs_stand_side_by_side(run, tmp_path):
@@ -88,7 +90,9 @@ def test_several_runs_stand_side_by_side(run, tmp_path):
         record = RunFolder(run(folder)).read_record()
         assert f"<td>{record['test'][record['metric']]:.4g}</td>" in rows[name]
     assert rows["model"] == "<td>CHORD</td><td>transformer</td><td>ngrams</td>"
-    assert compared.count("<svg") == 3
+    assert compared.count("<svg") == 4
+    assert rows["model.channels"] == "<td>8</td><td>32</td><td>32</td>"
+    assert "model.ring" not in rows
     assert [len(part["explorers"]) > 0 for part in data(text)["runs"]] == [True, True, False]
 
 
@@ -142,6 +146,83 @@ def test_fewer_sequences_are_asked_where_that_is_wanted(run, tmp_path):
         tmp_path / "page.html", run("order"), flags=("--sequences", "5")
     )
     assert "All 24 sequences: " in page(tmp_path / "page.html", run("order"))
+
+
+def test_colours_belong_to_runs_and_every_run_has_its_name(run, tmp_path):
+    lines = [{"kind": "train", "step": step, "loss": 1.0 / step} for step in (1, 2)]
+    other = [{"kind": "train", "step": step, "error": 1.0 / step} for step in (1, 2)]
+    chart = charts.curves([("a", other), ("_b", lines), ("c", lines)], "train", "loss", "Loss")
+    assert "var(--series-0)" not in chart.svg
+    assert "var(--series-1)" in chart.svg
+    assert re.findall(r">\s*([_bc]+)</text>", chart.svg) == ["_b", "c"]
+    assert "𠜎" in charts.curves([("𠜎", lines), ("b", lines)], "train", "loss", "Loss").svg
+    eight = charts.curves([(str(number), lines) for number in range(8)], "train", "loss", "Loss")
+    assert eight.svg.count("stroke-dasharray") >= 2
+
+
+def test_many_classes_are_shown_by_their_confusions():
+    labels = [f"class {number}" for number in range(60)]
+    counts = np.eye(60, dtype=np.int64) * 9
+    counts[3, 5], counts[7, 1] = 4, 2
+    assert composed._most_confused(labels, counts) == [("class 3", "class 5", 4), ("class 7", "class 1", 2)]
+
+
+def damaged(run: Path, folder: Path, name: str, change: object) -> Path:
+    copy = folder / "damaged"
+    shutil.copytree(run, copy)
+    path = copy / name
+    path.write_bytes(change(path.read_bytes()))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("record.json", lambda found: b'{"format": 1, "finished": true}', "record.json is damaged: its task is None"),
+        (
+            "record.json",
+            lambda found: found.replace(b'"peak_memory": ', b'"peak_memory": null, "was": '),
+            "its peak_memory is None",
+        ),
+        ("metrics.jsonl", lambda found: found + b'{"a": 1}\n', "is no line of metrics"),
+        ("metrics.jsonl", lambda found: found + b"[1]\n", "is no line of metrics"),
+        ("metrics.jsonl", lambda found: found.replace(b'"loss": ', b'"loss": "x", "y": '), "is no line of metrics"),
+        ("metrics.jsonl", lambda found: found + b"\xff\n", "metrics.jsonl is damaged"),
+    ],
+)
+def test_damaged_runs_are_named(run, tmp_path, capsys, name, change, said):
+    copy = damaged(run("order"), tmp_path, name, change)
+    assert main(["report", str(copy), "--out", str(tmp_path / "page.html")]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert name in told
+
+
+def test_a_damaged_model_costs_only_what_needs_it(run, tmp_path):
+    copy = damaged(run("order"), tmp_path, "model/model.safetensors", lambda found: found[:100])
+    text = page(tmp_path / "page.html", copy, run("transformer"))
+    assert "The model cannot be read: " in text
+    assert data(text)["runs"][0]["explorers"] == []
+    assert "Answers on test" in text
+
+
+def test_where_a_page_may_go(run, tmp_path, capsys):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    assert main(["report", str(run("order")), "--sequences", "2", "--out", str(tmp_path / "there")]) == 0
+    assert (tmp_path / "there" / "report.html").is_file()
+    assert main(["report", "nowhere", "--out", str(tmp_path / "file" / "page.html")]) == 2
+    assert "file is a file, not a folder" in capsys.readouterr().err
+
+
+def test_what_cannot_be_seen_has_a_sign():
+    assert visible("plain text, שלום") == "plain text, שלום"
+    assert visible("a\nb\tc") == "a⏎b⇥c"
+    assert visible("a\u202eb") == "a⟨U+202E⟩b"
+    assert visible("\u200b") == "⟨U+200B⟩"
+    assert visible("\u00a0 ") == "⟨U+00A0 U+0020⟩"
+    assert visible("") == "⟨⟩"
+    assert visible("\u2800") == "⟨U+2800⟩"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from paramixer.report.findings import Findings
@@ -44,6 +46,8 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
 }
+# When there are more runs than colours.
+_LINES = ("-", "--", ":", "-.")
 _SIZE = (4.6, 3.0)
 # More points than this cannot be told apart.
 _POINTS = 600
@@ -72,7 +76,10 @@ def _drawing(chart: Chart, size: tuple[float, float] = _SIZE) -> Iterator[Axes]:
         axes.patch.set_alpha(0)
         yield axes
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # Text stays text in the picture, and the reader's fonts show what matplotlib's own cannot.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     chart.svg = _themed(buffer.getvalue(), chart)
 
 
@@ -107,22 +114,26 @@ def curves(
         run: whose chart it is.
     """
     found = []
-    for name, lines in runs:
+    for number, (name, lines) in enumerate(runs):
         points = [(line["step"], line[value]) for line in lines if line["kind"] == kind and line.get(value) is not None]
         if points:
-            found.append((name, np.array(points, float)))
+            found.append((number, name, np.array(points, float)))
     if not found:
         return None
-    ends = "; ".join(f"{name}: from {part[0, 1]:.4g} to {part[-1, 1]:.4g}" for name, part in found)
+    ends = "; ".join(f"{name}: from {part[0, 1]:.4g} to {part[-1, 1]:.4g}" for _, name, part in found)
     chart = Chart(run, title, f"{value} over the steps. {ends}.")
     with _drawing(chart) as axes:
-        for number, (name, drawn) in enumerate(found):
+        for number, name, drawn in found:
             shown = drawn[:: -(-len(drawn) // _POINTS)]
             mark = "o" if len(shown) < 20 else None
-            axes.plot(*shown.T, color=SERIES[number % len(SERIES)], label=_plain(name), marker=mark, markersize=3)
-        positive = all((part[:, 1] > 0).all() for _, part in found)
-        if value == "loss" and positive and max(p[:, 1].max() / p[:, 1].min() for _, p in found) > 50:
+            colour, line = SERIES[number % len(SERIES)], _LINES[number // len(SERIES) % len(_LINES)]
+            axes.plot(*shown.T, color=colour, linestyle=line, label=_plain(name), marker=mark, markersize=3)
+        positive = all((part[:, 1] > 0).all() for *_, part in found)
+        if value == "loss" and positive and max(part[:, 1].max() / part[:, 1].min() for *_, part in found) > 50:
             axes.set_yscale("log")
+        else:
+            axes.ticklabel_format(axis="y", useOffset=False)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.set_xlabel("step")
         axes.set_ylabel(value)
         if len(found) > 1:
@@ -193,22 +204,22 @@ def lengths(found: dict[str, NDArray[np.int64]], most: int, name: str) -> Chart:
     return chart
 
 
-def balance(found: dict[str, dict[str, int]], name: str) -> Chart:
-    """How many sequences each class has in each split, as shares."""
+def balance(found: dict[str, dict[str, int]], sizes: dict[str, int], name: str) -> Chart:
+    """How many sequences each class has in each split, as shares of the split's size."""
     labels = list(next(iter(found.values())))
     words = "; ".join(f"{split}: " + ", ".join(f"{k} {v}" for k, v in part.items()) for split, part in found.items())
     chart = Chart(name, "Classes", words + ".")
     with _drawing(chart, (4.6, max(2.0, 0.8 + 0.32 * len(labels)))) as axes:
         height = 0.8 / len(found)
         for number, (split, part) in enumerate(found.items()):
-            total = max(1, sum(part.values()))
+            total = max(1, sizes[split])
             places = np.arange(len(labels)) + (number - (len(found) - 1) / 2) * height
             axes.barh(places, [part[k] / total for k in labels], height, color=SERIES[number], label=split)
-        axes.set_yticks(range(len(labels)), [_plain(label) for label in labels])
+        axes.set_yticks(range(len(labels)), [_plain(label) for label in labels], fontsize=9)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("share of the split")
-        axes.legend(fontsize=8, ncols=len(found), loc="lower left", bbox_to_anchor=(0, 1))
+        axes.figure.legend(fontsize=8, ncols=len(found), loc="outside upper right")
     return chart
 
 
@@ -227,4 +238,5 @@ def curve(numbers: NDArray[np.float32], name: str, title: str) -> Chart:
 def _plain(text: str) -> str:
     """A name that matplotlib takes for text, not for mathematics, and that is not too long."""
     short = text if len(text) <= 28 else f"{text[:27]}…"
-    return short.replace("$", r"\$")
+    # Labels that begin with an underscore are kept out of legends.
+    return short.replace("$", r"\$").replace("_", " _", 1) if text.startswith("_") else short.replace("$", r"\$")

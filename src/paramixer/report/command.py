@@ -16,10 +16,11 @@ from paramixer.explain import explain
 from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.report import composed, picture
-from paramixer.report.opened import open_run
+from paramixer.report.opened import NO_MODEL, open_run
 from paramixer.report.page import RunPart, render
 from paramixer.report.sequence import look_of
 from paramixer.tasks import unlabelled
+from paramixer.tasks.progress import counted
 from paramixer.tasks.task import Facts
 from paramixer.training.building import load_model
 from paramixer.training.command import load_task, read_options
@@ -34,7 +35,7 @@ class ReportOptions:
     runs: list[Path]
     """Run folders."""
     out: Path = Path("report.html")
-    """The page."""
+    """The page; in a folder that exists it is called report.html."""
     sequences: int = 2000
     """Sequences of test that each model answers for the page, evenly spread."""
     batch: int = 32
@@ -69,11 +70,12 @@ class ExplainOptions:
     window: int | None = None
     """Positions blotted out at a time; None for at most 64 windows."""
     out: Path = Path("explanation")
-    """The files' name; .png and .html are added."""
+    """The files' name; .png and .html are added. In a folder that exists they are called explanation."""
 
 
 def report(options: ReportOptions, console: Console) -> Path:
     """``paramixer report``; returns where the page is."""
+    out = _place(options.out, "report.html")
     runs = [open_run(path, console) for path in options.runs]
     if len({run.name for run in runs}) < len(runs):
         runs = [dataclasses.replace(run, name=f"{number}: {run.path}") for number, run in enumerate(runs, 1)]
@@ -84,23 +86,31 @@ def report(options: ReportOptions, console: Console) -> Path:
     comparison, charts = composed.compared(runs) if len(runs) > 1 else ([], [])
     tasks = ", ".join(dict.fromkeys(run.record["task"] for run in runs))
     title = f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
-    _write(options.out, render(title, f"Task: {tasks}.", parts, comparison, charts).encode(), console)
-    return options.out
+    _write(out, render(title, f"Task: {tasks}.", parts, comparison, charts).encode(), console)
+    return out
 
 
 def explain_answer(options: ExplainOptions, console: Console) -> tuple[Path, Path]:
     """``paramixer explain``; returns where picture and page are."""
     if not options.run.is_dir():
         raise FileNotFoundError(f"there is no run folder {options.run}")
+    named = options.out.with_suffix("") if options.out.suffix in (".png", ".html") else options.out
+    out = _place(named, "explanation")
+    files = _place(out.with_name(f"{out.name}.png")), _place(out.with_name(f"{out.name}.html"))
     folder = options.run / "model" if (options.run / "model").is_dir() else options.run
+    if folder == options.run and RunFolder(options.run).config.is_file():
+        raise ValueError(f"{options.run}: {NO_MODEL[0].lower()}{NO_MODEL[1:-1]}")
     model = load_model(folder)
     if not isinstance(model, Paramixer):
         raise ValueError(f"{options.run} holds {model.config.mixer}, which has no positions to explain")
     sequence, facts, name, truth = _asked(options, folder, console)
     target = _class(options.target, facts)
-    with console.status("explaining"):
-        positions = None if options.position is None else [options.position]
-        found = explain(model, sequence, positions, target=target, window=options.window)
+    positions = None if options.position is None else [options.position]
+    with counted(console) as count:
+        found = explain(model, sequence, positions, target=target, window=options.window, count=count)
+    if not (found.answer.isfinite().all() and found.evidence.isfinite().all()):
+        raise ValueError(f"{name}: the model's numbers for it are not finite, and nothing can be drawn")
+    with console.status("drawing"):
         said = composed.answer_words(found.answer, facts)
         title = f"{name}: {said}" + (f", truth {truth}" if truth is not None else "")
         if options.target is not None:
@@ -116,7 +126,6 @@ def explain_answer(options: ExplainOptions, console: Console) -> tuple[Path, Pat
         pictures=[{"address": address, "words": f"Maps of position {found.positions[0]}: {words}."}],
     )
     page = render(title, f"Task: {facts.name}, {found.length} positions.", [part])
-    files = options.out.with_name(f"{options.out.name}.png"), options.out.with_name(f"{options.out.name}.html")
     for path, content in zip(files, (drawn, page.encode()), strict=True):
         _write(path, content, console)
     return files
@@ -131,7 +140,7 @@ def _asked(options: ExplainOptions, folder: Path, console: Console) -> tuple[Ten
         asked = next(islice(unlabelled.read(options.input, facts, options.text), options.index, None), None)
         if asked is None:
             raise ValueError(f"{options.input} has no sequence {options.index}")
-        return torch.from_numpy(asked.sequence), facts, f"{options.input.name}, {asked.id}", None
+        return torch.tensor(asked.sequence), facts, f"{options.input.name}, {asked.id}", None
     task = load_task(read_options(RunFolder(options.run).read_config()), console)
     split = task.splits[options.split]
     if options.index >= len(split):
@@ -147,6 +156,18 @@ def _class(name: str | None, facts: Facts) -> int | None:
         known = f"it knows {', '.join(facts.classes)}" if facts.classes else "it answers with a value"
         raise ValueError(f"the model knows no class {name!r}; {known}")
     return facts.classes.index(name)
+
+
+def _place(path: Path, inside: str | None = None) -> Path:
+    """Where to write, found out before any work is done; below the path with this name where it is a folder."""
+    if path.is_dir():
+        if inside is None:
+            raise IsADirectoryError(f"--out {path} is a folder; give another name")
+        return path / inside
+    blocked = next((above for above in path.parents if above.exists() and not above.is_dir()), None)
+    if blocked is not None:
+        raise NotADirectoryError(f"--out {path}: {blocked} is a file, not a folder")
+    return path
 
 
 def _write(path: Path, content: bytes, console: Console) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor
 
@@ -17,7 +19,7 @@ from paramixer.report.findings import Findings
 from paramixer.report.mixing import mixing_of
 from paramixer.report.opened import OpenedRun
 from paramixer.report.page import Pairs, RunPart
-from paramixer.report.sequence import look_of, png
+from paramixer.report.sequence import look_of, png, visible
 from paramixer.tasks.summary import summarise, warnings
 from paramixer.tasks.task import Facts, Task
 from paramixer.training.metrics import METRICS
@@ -64,19 +66,40 @@ def part_of(run: OpenedRun, most: int, batch: int, budget: int, console: Console
         _answers(part, run.task, found)
         if isinstance(run.model, Paramixer) and run.model.config.pooling != "token":
             _explorers(part, run.model, run.task, found, budget)
+        elif not isinstance(run.model, Paramixer):
+            part.missing += ("This model counts what stands in a sequence, not where: there is no mixing to look at.",)
     return part
 
 
 def compared(runs: Sequence[OpenedRun]) -> tuple[list[tuple[str, list[str]]], list[Chart]]:
     """A table of all runs side by side, and their curves in one chart each."""
-    columns = [dict(_headline(run) + _speed(run)) for run in runs]
-    names = dict.fromkeys(name for column in columns for name in column)
-    rows = [(name, [column.get(name, "") for column in columns]) for name in names]
+    rows = []
+    for part in (_headline, _speed, _differing(runs)):
+        columns = [dict(part(run)) for run in runs]
+        names = dict.fromkeys(name for column in columns for name in column)
+        rows += [(name, [column.get(name, "") for column in columns]) for name in names]
     lines = [(run.name, run.lines) for run in runs]
     metrics = list(dict.fromkeys(_metric(run) for run in runs))
-    shown = [charts.curves(lines, "train", "loss", "Training loss")]
+    shown = [charts.curves(lines, kind, "loss", f"{title} loss") for kind, title in _LOSSES]
     shown += [charts.curves(lines, "validation", metric, f"Validation {metric}") for metric in metrics]
     return rows, [chart for chart in shown if chart is not None]
+
+
+_LOSSES = (("train", "Training"), ("validation", "Validation"))
+
+
+def _differing(runs: Sequence[OpenedRun]) -> Callable[[OpenedRun], Pairs]:
+    """The settings in which runs differ, but for what stands in the table anyway."""
+
+    def every(run: OpenedRun) -> dict[str, str]:
+        groups = {"model": run.record["model"], "training": run.record["training"]}
+        return {f"{group}.{key}": str(value) for group, part in groups.items() for key, value in part.items()}
+
+    settings = [every(run) for run in runs]
+    names = dict.fromkeys(name for one in settings for name in one)
+    differing = [name for name in names if len({one.get(name) for one in settings}) > 1]
+    shown = [name for name in differing if name not in ("model.length", "model.mixer", "model.protocol")]
+    return lambda run: [(name, every(run).get(name, "")) for name in shown]
 
 
 def explorer(
@@ -133,12 +156,12 @@ def answer_words(answers: Any, facts: Facts) -> str:
         return f"{float(answers):.4g}"
     shares = answers.double().softmax(-1)
     best = int(shares.argmax())
-    return f"{facts.classes[best]} ({100 * float(shares[best]):.0f} %)"
+    return f"{visible(facts.classes[best])} ({100 * float(shares[best]):.0f} %)"
 
 
 def truth_words(target: Any, facts: Facts) -> str:
     """What is true, in words."""
-    return f"{float(target):.4g}" if facts.target == "value" else facts.classes[int(target)]
+    return f"{float(target):.4g}" if facts.target == "value" else visible(facts.classes[int(target)])
 
 
 def _metric(run: OpenedRun) -> str:
@@ -172,7 +195,7 @@ def _speed(run: OpenedRun) -> Pairs:
     record, machine = run.record, run.record["machine"]
     seconds = max(record["seconds"], max((line["seconds"] for line in run.lines if "seconds" in line), default=0.0))
     tokens = max(record["tokens"], max((line.get("tokens", 0) for line in run.lines), default=0))
-    rows = [("minutes of training", f"{seconds / 60:.1f}")]
+    rows = [("time of training", f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds")]
     if tokens and seconds:
         rows.append(("tokens a second", f"{tokens / seconds:,.0f}".replace(",", " ")))
     rows.append(("peak memory", f"{record['peak_memory'] / 2**20:.0f} MiB"))
@@ -197,10 +220,15 @@ def _data(name: str, task: Task) -> dict[str, Any]:
     lengths = {split: np.asarray(one.full_lengths) for split, one in task.splits.items() if len(one)}
     if lengths and len(np.unique(np.concatenate(list(lengths.values())))) > 1:
         shown.append(charts.lengths(lengths, task.length, name))
-    balances = {split: one.classes for split, one in found.items() if one.classes}
-    if balances and len(task.classes) <= _CLASSES:
-        shown.append(charts.balance(balances, name))
-    return {"columns": numbers, "rows": rows, "words": warnings(task), "charts": shown}
+    words = warnings(task)
+    largest = sorted(found["train"].classes, key=lambda label: -found["train"].classes[label])[:_CLASSES]
+    if len(largest) < len(task.classes):
+        words.append(f"of {len(task.classes)} classes the {_CLASSES} largest are shown")
+    kept = [label for label in task.classes if label in set(largest)]
+    balances = {split: {visible(label): one.classes[label] for label in kept} for split, one in found.items()}
+    if kept:
+        shown.append(charts.balance(balances, {split: one.sequences for split, one in found.items()}, name))
+    return {"columns": numbers, "rows": rows, "words": words, "charts": shown}
 
 
 def _answers(part: RunPart, task: Task, found: Findings) -> None:
@@ -209,14 +237,17 @@ def _answers(part: RunPart, task: Task, found: Findings) -> None:
     some = f"{len(found.indices)} of the {found.of} sequences, evenly spread"
     part.asked = f"{some if len(found.indices) < found.of else f'All {found.of} sequences'}: {numbers}."
     if found.classes:
-        if len(task.classes) <= _CLASSES:
-            counts = found.confusion()
+        counts = found.confusion()
+        labels = [visible(label) for label in task.classes]
+        if len(labels) > _CLASSES:
+            part.confused = _most_confused(labels, counts)
+        else:
             totals = np.maximum(1, counts.sum(1))
             rows = [
                 (label, [(int(count), f"{count / total:.3f}") for count in row])
-                for label, row, total in zip(task.classes, counts, totals, strict=True)
+                for label, row, total in zip(labels, counts, totals, strict=True)
             ]
-            part.confusion = {"labels": task.classes, "rows": rows}
+            part.confusion = {"labels": labels, "rows": rows}
         part.answers = [
             chart for chart in (charts.roc(found, name), charts.calibration(found, name)) if chart is not None
         ]
@@ -225,13 +256,22 @@ def _answers(part: RunPart, task: Task, found: Findings) -> None:
     part.mistakes = [_mistake(part.name, task, found, place) for place in found.worst()]
 
 
+def _most_confused(labels: Sequence[str], counts: NDArray[np.int64]) -> list[tuple[str, str, int]]:
+    """Truth, answer and how often, for the most frequent of all confusions."""
+    wrong = counts * (1 - np.eye(len(counts), dtype=np.int64))
+    places = np.argsort(-wrong, axis=None, kind="stable")[:_CLASSES]
+    pairs = [(int(truth), int(said)) for truth, said in zip(*np.unravel_index(places, wrong.shape), strict=True)]
+    return [(labels[truth], labels[said], int(wrong[truth, said])) for truth, said in pairs if wrong[truth, said]]
+
+
 def _mistake(name: str, task: Task, found: Findings, place: int) -> dict[str, Any]:
     index = int(found.indices[place])
+    named = task.test.id(index)
     look = look_of(task.test[index].inputs, task)
     shown: dict[str, Any] = {
         "said": answer_words(found.answers[place], task),
         "truth": truth_words(found.targets[place], task),
-        "place": f"test {index} ({task.test.id(index)})",
+        "place": f"test {index}" + (f" ({visible(named)})" if named not in ("", str(index)) else ""),
         "image": None,
         "chart": None,
         "text": look.beginning(40 if look.kind == "words" else _SNIPPET),
@@ -251,6 +291,8 @@ def _explorers(part: RunPart, model: Paramixer, task: Task, found: Findings, bud
         index = int(found.indices[place])
         said, truth = answer_words(found.answers[place], task), truth_words(found.targets[place], task)
         title = f"test {index}: {said}, truth {truth}"
+        if not found.answers[place].isfinite().all():
+            continue
         one = explorer(model, task, task.test[index].inputs, title, left)
         size = sum(len(block["entries"]) for block in one["blocks"]) + 12 * one["length"]
         if part.explorers and (size > left or one["left_out"]):
@@ -260,7 +302,9 @@ def _explorers(part: RunPart, model: Paramixer, task: Task, found: Findings, bud
         if len(part.explorers) == _EXPLORED:
             break
     part.explorer_words = explorer_words(part.explorers)
+    if not any(one["blocks"] for one in part.explorers):
+        part.explorer_title = "What speaks for the answer"
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.3g}")
+    return float(f"{value:.3g}") if math.isfinite(value) else 0.0

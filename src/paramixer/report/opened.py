@@ -13,6 +13,22 @@ from paramixer.training.building import Model, load_model
 from paramixer.training.command import load_task, read_options
 from paramixer.training.run_folder import RunFolder
 
+NO_MODEL = "The run has no model yet: nothing was evaluated so far."
+
+# What a page needs of a record, and what it must be.
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "finished": bool,
+    "task": str,
+    "fingerprint": str,
+    "model": dict,
+    "training": dict,
+    "machine": dict,
+    "parameters": int,
+    "seconds": (int, float),
+    "tokens": int,
+    "peak_memory": int,
+}
+
 
 @dataclass(frozen=True)
 class OpenedRun:
@@ -41,13 +57,19 @@ def open_run(path: Path, console: Console) -> OpenedRun:
     if not path.is_dir():
         raise FileNotFoundError(f"there is no run folder {path}")
     folder = RunFolder(path)
-    config, record = folder.read_config(), folder.read_record()
+    config, record, lines = folder.read_config(), folder.read_record(), _lines(folder)
+    for name, kinds in _FIELDS.items():
+        if not isinstance(record.get(name), kinds):
+            raise ValueError(f"{folder.record} is damaged: its {name} is {record.get(name)!r}")
     missing = []
     model = task = None
-    if folder.model.is_dir():
-        model = load_model(folder.model)
-    else:
-        missing.append("The run has no model yet: nothing was evaluated so far.")
+    try:
+        if folder.model.is_dir():
+            model = load_model(folder.model)
+        else:
+            missing.append(NO_MODEL)
+    except (OSError, ValueError) as error:
+        missing.append(f"The model cannot be read: {error}.")
     try:
         task = load_task(read_options(config), console)
     except (OSError, ValueError) as error:
@@ -55,4 +77,17 @@ def open_run(path: Path, console: Console) -> OpenedRun:
     if task is not None and task.fingerprint != record["fingerprint"]:
         missing.append("The data has changed since the run was trained; nothing is shown of it.")
         task = None
-    return OpenedRun(path.resolve().name, path, config, record, folder.lines(), model, task, tuple(missing))
+    return OpenedRun(path.resolve().name, path, config, record, lines, model, task, tuple(missing))
+
+
+def _lines(folder: RunFolder) -> list[dict[str, Any]]:
+    try:
+        lines = folder.lines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{folder.metrics} is damaged: {error}") from error
+    for number, line in enumerate(lines, 2):
+        # JSON has no other numbers than these, and true and false, which Python takes for some.
+        right = isinstance(line, dict) and isinstance(line.get("step"), int) and isinstance(line.get("kind"), str)
+        if not right or any(not isinstance(line[name], int | float) for name in line if name != "kind"):
+            raise ValueError(f"{folder.metrics}, line {number}: {str(line)[:80]!r} is no line of metrics")
+    return lines

@@ -3,7 +3,6 @@
 // sent forth. Either takes as many products as the factors have entries, so it is made anew for every position.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const make = (tag, fields = {}, ...children) => {
     const element = Object.assign(document.createElement(tag), fields);
     element.append(...children);
@@ -12,9 +11,14 @@
   const brief = (number) => (number === 0 ? "0" : Math.abs(number) >= 1000 || Math.abs(number) < 0.001
     ? number.toExponential(1) : String(Number(number.toPrecision(3))));
 
+  // Red, green and blue of #rrggbb.
+  const bytes = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+
   const decoded = (block, length) => {
-    const bytes = Uint8Array.from(atob(block.entries), (letter) => letter.charCodeAt(0));
-    return { ...block, length, entries: new Int8Array(bytes.buffer) };
+    const letters = atob(block.entries);
+    const entries = new Int8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) entries[i] = letters.charCodeAt(i);
+    return { ...block, length, entries };
   };
   const entry = (block, factor, place, link) => {
     const links = block.offsets[factor].length;
@@ -22,6 +26,12 @@
   };
   const target = (block, factor, place, link) => {
     const there = place + block.offsets[factor][link];
+    if (!block.ring) return there >= 0 && there < block.length ? there : -1;
+    return ((there % block.length) + block.length) % block.length;
+  };
+
+  const source = (block, factor, place, link) => {
+    const there = place - block.offsets[factor][link];
     if (!block.ring) return there >= 0 && there < block.length ? there : -1;
     return ((there % block.length) + block.length) % block.length;
   };
@@ -102,18 +112,20 @@
       this.lanes.setAttribute("aria-hidden", "true");
       this.scene.setAttribute("aria-hidden", "true");
       this.ends = make("div", { className: "axis" });
+      this.legend = make("p", { className: "legend" });
       this.output = make("output");
       this.output.setAttribute("aria-live", "polite");
       this.letters = make("p", { className: "letters", dir: "ltr" });
       this.links = make("div", { className: "wide", tabIndex: 0 });
       this.links.setAttribute("role", "region");
       this.links.setAttribute("aria-label", "Links of the position, factor by factor");
-      const right = make("div", {}, this.map, this.ends, this.lanes, this.output, this.letters, this.links);
+      const right = make("div", {}, this.map, this.ends, this.lanes, this.legend, this.output, this.letters, this.links);
       this.root.append(this.controls, make("div", { className: "stage" }, this.scenes, right));
 
       this.which.onchange = () => this.choose(Number(this.which.value));
       this.what.onchange = this.block.onchange = () => this.show();
       this.at.oninput = () => this.go(Number(this.at.value));
+      this.at.onblur = () => { this.at.value = this.place; };
       for (const canvas of [this.map, this.lanes]) {
         canvas.onpointermove = canvas.onpointerdown = (event) => {
           const box = canvas.getBoundingClientRect();
@@ -127,8 +139,10 @@
         this.go(cell(event.clientY - box.top, box.height) * side + cell(event.clientX - box.left, box.width));
       };
       this.map.onkeydown = (event) => {
-        const side = this.sequence.look.side || Math.max(1, Math.round(this.length / 32));
-        const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -side, ArrowDown: side, PageUp: -10 * side, PageDown: 10 * side,
+        // In a picture up and down are rows; elsewhere up is forwards, as in every slider.
+        const row = this.sequence.look.side;
+        const up = row ? -row : Math.max(1, Math.round(this.length / 32));
+        const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: up, ArrowDown: -up, PageUp: 4 * up, PageDown: -4 * up,
           Home: -this.place, End: this.length - 1 - this.place };
         if (!(event.key in steps)) return;
         event.preventDefault();
@@ -143,7 +157,8 @@
       this.number = number;
       const sequence = this.sequence;
       this.length = sequence.length;
-      this.blocks = sequence.blocks.map((block) => decoded(block, sequence.length));
+      sequence.decoded ??= sequence.blocks.map((block) => decoded(block, sequence.length));
+      this.blocks = sequence.decoded;
       const options = this.blocks.length
         ? [["rows", "what feeds the position"], ["columns", "what the position feeds"]] : [];
       if (sequence.evidence) options.push(["evidence", "evidence for the answer"]);
@@ -223,11 +238,12 @@
     }
 
     tell() {
-      const verbs = { rows: "is fed most by", columns: "feeds most", evidence: "; the strongest evidence is at",
-        occlusion: "; blotting out changes most at" };
-      const peaks = this.strongest(5).map((place) => `${place} (${this.symbol(place)}: ${brief(this.values[place])})`);
-      const own = this.what.value in { evidence: 1, occlusion: 1 } ? `: ${brief(this.values[this.place])}` : "";
-      const text = `Position ${this.place}, ${this.symbol(this.place)}${own} ${verbs[this.what.value]} ${peaks.join(", ") || "nothing"}.`;
+      const own = brief(this.values[this.place]);
+      const verbs = { rows: " is fed most by", columns: " feeds most", evidence: `: ${own}; the strongest evidence is at`,
+        occlusion: `: ${own}; blotting out changes most at` };
+      const named = (place) => `${place} (${this.symbol(place)})`;
+      const peaks = this.strongest(5).map((place) => `${named(place)} with ${brief(this.values[place])}`);
+      const text = `Position ${named(this.place)}${verbs[this.what.value]} ${peaks.join("; ") || "nothing"}.`;
       this.output.textContent = text;
       this.map.setAttribute("aria-valuemin", 0);
       this.map.setAttribute("aria-valuemax", this.length - 1);
@@ -247,7 +263,7 @@
       for (let place = first; place < last; place++) most = Math.max(most, Math.abs(this.values[place]));
       const spans = [];
       for (let place = first; place < last; place++) {
-        const share = Math.round((75 * Math.abs(this.values[place])) / most);
+        const share = Math.round((45 * Math.abs(this.values[place])) / most);
         const tone = this.values[place] < 0 ? "--cool" : "--warm";
         const span = make("span", { textContent: look.symbols[place], title: `${place}: ${brief(this.values[place])}` });
         span.dataset.place = place;
@@ -265,23 +281,28 @@
       this.links.hidden = !block || !mixing;
       if (this.links.hidden) return;
       const count = Math.max(...block.offsets.map((row) => row.length));
+      const rows = this.what.value === "rows";
       const head = make("tr", {}, make("td"));
       for (let link = 0; link < count; link++) head.append(make("th", { scope: "col", textContent: `link ${link}` }));
       const body = make("tbody");
       block.offsets.forEach((offsets, factor) => {
         const line = make("tr", {}, make("th", { scope: "row", textContent: `factor ${factor + 1}` }));
-        const weights = offsets.map((_, link) => entry(block, factor, this.place, link));
+        // Rows: the links that the position writes. Columns: those that others write to it.
+        const places = offsets.map((_, link) => (rows ? target(block, factor, this.place, link) : source(block, factor, this.place, link)));
+        const weights = places.map((there, link) => (there < 0 ? 0 : entry(block, factor, rows ? this.place : there, link)));
         const most = Math.max(1e-300, ...weights.map(Math.abs));
         weights.forEach((weight, link) => {
-          const there = target(block, factor, this.place, link);
-          const cell = make("td", { textContent: `→ ${there < 0 ? "outside" : there}: ${brief(weight)}` });
+          const there = places[link];
+          const cell = make("td", { textContent: there < 0 ? "outside" : `${rows ? "from" : "to"} ${there}: ${brief(weight)}` });
           cell.style.setProperty("--share", Math.abs(weight) / most);
           cell.style.setProperty("--tone", `var(${weight < 0 ? "--cool" : "--warm"})`);
           line.append(cell);
         });
         body.append(line);
       });
-      const caption = make("caption", { textContent: `The links that position ${this.place} writes, without the residual` });
+      const caption = make("caption", { textContent: rows
+        ? `The links that position ${this.place} writes, without the residual`
+        : `The links that others write to position ${this.place}, without the residual` });
       this.links.replaceChildren(make("table", { className: "links" }, caption, make("thead", {}, head), body));
     }
 
@@ -301,16 +322,41 @@
     pooled(values, width) {
       const columns = Math.min(this.length, Math.floor(width));
       const found = new Float64Array(columns);
-      for (let place = 0; place < this.length; place++) {
-        const column = Math.floor((place * columns) / this.length);
-        if (Math.abs(values[place]) > Math.abs(found[column])) found[column] = values[place];
+      for (let column = 0, place = 0; column < columns; column++) {
+        const stop = Math.floor(((column + 1) * this.length) / columns);
+        let best = 0;
+        for (; place < stop; place++) if (Math.abs(values[place]) > Math.abs(best)) best = values[place];
+        found[column] = best;
       }
       return found;
     }
 
+    // Lowest and highest number of every feature in every column of pixels, from 0 to 1; the same for every position.
+    envelopes(columns) {
+      const sequence = this.sequence;
+      if (sequence.columns !== columns) {
+        sequence.columns = columns;
+        sequence.envelopes = sequence.look.numbers.map((row) => {
+          const low = row.reduce((best, value) => Math.min(best, value), Infinity);
+          const range = row.reduce((best, value) => Math.max(best, value), -Infinity) - low || 1;
+          const lows = new Array(columns).fill(Infinity), highs = new Array(columns).fill(-Infinity);
+          row.forEach((value, place) => {
+            const column = Math.floor((place * columns) / row.length);
+            const scaled = (value - low) / range;
+            lows[column] = Math.min(lows[column], scaled);
+            highs[column] = Math.max(highs[column], scaled);
+          });
+          return [lows, highs];
+        });
+      }
+      return sequence.envelopes;
+    }
+
     draw() {
       if (!this.values) return;
-      const colours = { warm: style("--warm"), cool: style("--cool"), line: style("--faint"), mark: style("--mark"), ink: style("--ink") };
+      const style = getComputedStyle(document.documentElement);
+      const names = { warm: "--warm", cool: "--cool", line: "--faint", mark: "--mark", ink: "--ink" };
+      const colours = Object.fromEntries(Object.entries(names).map(([key, name]) => [key, style.getPropertyValue(name).trim()]));
       this.bars(colours);
       this.strips(colours);
       if (this.pictured) this.picture(colours);
@@ -326,11 +372,13 @@
       const look = this.sequence.look;
       if (look.kind === "curve") {
         pen.globalAlpha = 0.45;
-        for (const row of look.numbers) {
-          const low = Math.min(...row.slice(0, 50000)), high = Math.max(...row.slice(0, 50000));
+        pen.strokeStyle = colours.line;
+        for (const [lows, highs] of this.envelopes(columns.length)) {
           pen.beginPath();
-          pen.strokeStyle = colours.line;
-          row.forEach((value, place) => pen.lineTo(((place + 0.5) * width) / this.length, height - 2 - ((value - low) / (high - low || 1)) * (height - 4)));
+          lows.forEach((low, column) => {
+            pen.lineTo((column + 0.5) * wide, height - 2 - highs[column] * (height - 4));
+            if (low !== highs[column]) pen.lineTo((column + 0.5) * wide, height - 2 - low * (height - 4));
+          });
           pen.stroke();
         }
         pen.globalAlpha = 1;
@@ -358,22 +406,32 @@
     // How the position spreads: a strip for each stage, the unit vector on top.
     strips(colours) {
       const shown = this.stages.length > 1 ? this.stages : [];
-      this.lanes.hidden = !shown.length;
+      this.lanes.hidden = this.legend.hidden = !shown.length;
       if (!shown.length) return;
+      const last = shown.length - 1;
+      const [first, final] = this.what.value === "rows" ? [last, 1] : [1, last];
+      const step = this.block.value === "all" ? "block" : "factor";
+      this.legend.textContent = `Strips: on top the position itself, then what it has reached after ${step} ${first}`
+        + (last > 1 ? `, and so on to ${step} ${final}.` : ".");
       const tall = shown.length > 12 ? 9 : 13;
       const [pen, width] = this.canvas(this.lanes, tall * shown.length);
-      shown.forEach((values, stage) => {
-        const columns = this.pooled(values, width);
-        const wide = width / columns.length;
+      const parts = shown.map((values) => this.pooled(values, width));
+      const wide = parts[0].length;
+      // A pixel for every column and stage, stretched afterwards: thousands of rectangles would take longer.
+      const image = new ImageData(wide, parts.length);
+      const tones = { warm: bytes(colours.warm), cool: bytes(colours.cool) };
+      parts.forEach((columns, stage) => {
         const most = columns.reduce((best, value) => Math.max(best, Math.abs(value)), 1e-300);
         columns.forEach((value, column) => {
           if (value === 0) return;
-          pen.globalAlpha = Math.max(0.06, Math.sqrt(Math.abs(value) / most));
-          pen.fillStyle = value < 0 ? colours.cool : colours.warm;
-          pen.fillRect(column * wide, stage * tall, Math.max(1, wide), tall - 1);
+          image.data.set(value < 0 ? tones.cool : tones.warm, 4 * (stage * wide + column));
+          image.data[4 * (stage * wide + column) + 3] = 255 * Math.max(0.06, Math.sqrt(Math.abs(value) / most));
         });
-        pen.globalAlpha = 1;
       });
+      const small = new OffscreenCanvas(wide, parts.length);
+      small.getContext("2d").putImageData(image, 0, 0);
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(small, 0, 0, width, tall * parts.length);
     }
 
     picture(colours) {

@@ -33,6 +33,7 @@ class RunPart:
     pictures: list[dict[str, str]] = field(default_factory=list)
     asked: str = ""
     confusion: dict[str, Any] | None = None
+    confused: list[tuple[str, str, int]] = field(default_factory=list)
     answers: list[Chart] = field(default_factory=list)
     mistakes: list[dict[str, Any]] = field(default_factory=list)
     data: dict[str, Any] | None = None

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from paramixer.explain import Explanation
@@ -44,7 +45,8 @@ def maps_of(found: Explanation) -> list[Map]:
         maps.append((f"feeds {place}: product of all blocks' A (rollout)", _numbers(found.rollout[0])))
     maps.append((f"moves {place}: norm of the derivative", _numbers(found.jacobian[0])))
     maps.append(("evidence: gradient x input", _numbers(found.evidence)))
-    maps.append((f"evidence: fall when {found.window} positions are blotted out", _numbers(found.occlusion)))
+    blotted = f"{found.window} positions are" if found.window > 1 else "a position is"
+    maps.append((f"evidence: fall when {blotted} blotted out", _numbers(found.occlusion)))
     return maps
 
 
@@ -53,7 +55,8 @@ def draw(look: Look, found: Explanation, title: str) -> bytes:
     maps, place = maps_of(found), found.positions[0]
     with mpl.rc_context({"font.size": 9, "text.parse_math": False}):
         figure = _images(look, maps, place) if look.kind == "image" else _tracks(look, maps, place)
-        figure.suptitle(title, fontsize=11)
+        short = textwrap.shorten(title, 110, placeholder=" …")
+        figure.suptitle("".join(map(_drawable, short)), fontsize=11, family=_FONT)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
     return buffer.getvalue()
@@ -94,15 +97,16 @@ def _tracks(look: Look, maps: Sequence[Map], place: int) -> Figure:
     else:
         assert look.numbers is not None
         top.plot(look.numbers, linewidth=0.8)
-        top.set_xlim(0, look.length)
+        top.set_xlim(-0.5, look.length - 0.5)
         top.set_title("the input", fontsize=8, loc="left")
     for axes, (name, values) in zip(below, maps, strict=True):
         bars, width = _pooled(values)
-        places = (np.arange(len(bars)) + 0.5) * width
-        axes.axvspan(place, place + 1, color=_MARK, alpha=0.5, linewidth=2)
+        places = (np.arange(len(bars)) + 0.5) * width - 0.5
+        axes.axvspan(place - 0.5, place + 0.5, color=_MARK, alpha=0.5, linewidth=2)
         axes.bar(places, np.maximum(bars, 0), width, color=_WARM)
         axes.bar(places, np.minimum(bars, 0), width, color=_COOL)
-        axes.set_xlim(0, len(values))
+        axes.set_xlim(-0.5, len(values) - 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title(name + _cut_to_the_rest(axes, values, place), fontsize=8, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     below[-1].set_xlabel("position")
@@ -114,7 +118,9 @@ def _cut_to_the_rest(axes: Axes, values: NDArray[np.float64], place: int) -> str
     rest = np.delete(values, place)
     if not len(rest) or abs(values[place]) <= 4 * np.abs(rest).max() or not rest.any():
         return ""
-    axes.set_ylim(1.1 * min(0, rest.min()), 1.1 * max(0, rest.max()))
+    low, high = min(0.0, rest.min()), max(0.0, rest.max())
+    room = 0.25 * (high - low)
+    axes.set_ylim(low - room, high + room)
     return f" (itself {values[place]:.3g}, cut)"
 
 

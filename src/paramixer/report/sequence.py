@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,9 @@ from paramixer.tasks.vocabulary import CLS, PAD, UNKNOWN, Vocabulary
 Kind = Literal["image", "text", "bases", "words", "curve"]
 
 _BASES = set("ACGTUN")
+_BREAKS = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
+# Letters that look like nothing although they are none of Unicode's blanks.
+_EMPTY = "\u2800\u3164\uffa0"
 # What stands on a page for symbols that are no characters.
 _SIGNS = {PAD: "·", UNKNOWN: "�", CLS: "⌂"}
 
@@ -75,7 +79,23 @@ def look_of(sequence: Tensor, facts: Facts, length: int | None = None) -> Look:
             return Look("image", numbers=ids.reshape(side, side).astype(np.float32))
         return Look("curve", numbers=ids[:, None].astype(np.float32))
     kind: Kind = "words" if vocabulary.unit == "word" else "bases" if _of_bases(vocabulary) else "text"
-    return Look(kind, tuple(_SIGNS.get(vocabulary.symbols[number], vocabulary.symbols[number]) for number in ids))
+    shown = [_SIGNS.get(symbol) or ("".join(map(_seen, symbol))) for symbol in vocabulary.symbols]
+    return Look(kind, tuple(shown[number] for number in ids))
+
+
+def visible(text: str) -> str:
+    """The same text with a sign for everything that would not be seen, or would turn the text around it."""
+    return "".join(_seen(letter) for letter in text) if text.strip() else f"⟨{' '.join(_code(one) for one in text)}⟩"
+
+
+def _seen(letter: str) -> str:
+    if letter == " " or (unicodedata.category(letter)[0] not in "CZ" and letter not in _EMPTY):
+        return letter
+    return _BREAKS.get(letter, f"⟨{_code(letter)}⟩")
+
+
+def _code(letter: str) -> str:
+    return f"U+{ord(letter):04X}"
 
 
 def png(pixels: NDArray[Any], scale: int = 4) -> str:

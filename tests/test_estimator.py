@@ -62,3 +62,26 @@ def test_the_same_seed_gives_the_same_model():
     one, two = (ParamixerRegressor(epochs=5, random_state=4).fit(X, y).predict(X) for _ in range(2))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, ParamixerRegressor(epochs=5, random_state=5).fit(X, y).predict(X))
+
+
+def test_arrays_of_vectors_are_sequences_too():
+    X = np.random.default_rng(0).normal(size=(12, 7, 3))
+    found = pm.ParamixerRegressor(epochs=2).fit(X, X[:, 0, 0])
+    assert found.predict(X).shape == (12,)
+    np.testing.assert_array_equal(found.predict(X), found.predict(list(X)))
+    with pytest.raises(ValueError, match="2 numbers a position, but the estimator was fitted on 3"):
+        found.predict(X[:, :, :2])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "samples", "targets", "said"),
+    [
+        (pm.ParamixerClassifier(), [], [], "there is not a single sample"),
+        (pm.ParamixerClassifier(), ["a", "b", "c"], ["x", None, "y"], "target 1 is None"),
+        (pm.ParamixerRegressor(), ["a", "b", "c"], [1.0, 2.0, float("inf")], "target 2 is NaN or infinite"),
+        (pm.ParamixerRegressor(), [[1.0], [1.0, 2.0]], [float("nan"), 2.0], "target 0 is NaN or infinite"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_named(estimator, samples, targets, said):
+    with pytest.raises(ValueError, match=said):
+        estimator.fit(samples, targets)

@@ -248,6 +248,8 @@ def _is_texts(X: Any) -> bool:
 
 def _is_ragged(X: Any) -> bool:
     """A list of sequences that are not all equally long, or of sequences of vectors."""
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        return len(X) > 0
     if not isinstance(X, list | tuple) or not X or not all(isinstance(s, list | tuple | np.ndarray) for s in X):
         return False
     return len({len(sample) for sample in X}) > 1 or any(np.ndim(sample) == 2 for sample in X)
@@ -257,12 +259,19 @@ def _aligned(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Samples and targets of one length; scikit-learn's own checks where it has them."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    if isinstance(X, list | tuple) and not X:
+        raise ValueError("there is not a single sample")
+    numeric = isinstance(estimator, RegressorMixin)
     if _is_texts(X) or _is_ragged(X):
         y = np.asarray(y)
         if y.ndim != 1 or len(y) != len(X):
             raise ValueError(f"{len(X)} samples but targets of shape {list(y.shape)}")
+        missing = [place for place, target in enumerate(y.tolist()) if target is None]
+        if missing:
+            raise ValueError(f"target {missing[0]} is None")
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError(f"target {int(np.flatnonzero(~np.isfinite(y))[0])} is NaN or infinite")
         return X, y
-    numeric = isinstance(estimator, RegressorMixin)
     X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric)
     if len(X) < 2:
         raise ValueError(f"n_samples={len(X)}; at least 2 samples are needed to fit")

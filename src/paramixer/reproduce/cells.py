@@ -77,6 +77,8 @@ class Sources:
 
 # Where sequences differ in length, each mixes on a ring of its own, and nothing is spent on padding.
 _OF_MANY_LENGTHS = ("text", "documents", "listops")
+# Long sequences teach much each: in bounded minutes more steps of fewer of them lead further than the paper's batches.
+_FEWER = {"text": 8, "documents": 4, "genome": 4}
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
 _TINY: Settings = {"steps": 2, "batch": 4, "evaluate_every": 2}
 
@@ -212,7 +214,8 @@ def _bounded(scale: Scale, task: str, minutes: float, **settings: Any) -> TrainO
         settings["difficulty"] = "pooled"
     if scale == "cpu":
         model = {"padding": "length"} if task in _OF_MANY_LENGTHS else {}
-        return TrainOptions(task=task, minutes=minutes, schedule="cosine", warmup=50, model=model, **settings)
+        paced: Settings = {"minutes": minutes, "schedule": "cosine", "warmup": 50, "batch": _FEWER.get(task)}
+        return TrainOptions(task=task, model=model, **paced, **settings)
     settings.pop("evaluate_every", None)
     return TrainOptions(task=task, **settings)
 

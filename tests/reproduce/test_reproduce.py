@@ -248,6 +248,16 @@ def test_targets_are_reached_or_missed_by_so_much():
     assert targets.learning(own(CHORD, 0.3).record) == "no better"
 
 
+def test_every_record_is_of_a_run_that_is_still_asked_for():
+    anywhere = Sources(image=ROOT, text=ROOT, documents=ROOT, genome=ROOT)
+    every = [cell for made in EXPERIMENTS.values() for scale in ("cpu", "paper") for cell in made(scale, anywhere)]
+    runs = [(cell, run) for cell in every for run in (*cell.trials(), *map(cell.final, cell.grid))]
+    known = {records.path_of(ROOT / "results", cell, run) for cell, run in runs}
+    kept_there = [one.path for one in records.read_all(ROOT / "results")]
+    assert kept_there
+    assert set(kept_there) <= known
+
+
 def test_the_page_is_what_the_records_make(tmp_path):
     assert page.page(ROOT / "results", tmp_path) == (ROOT / "docs" / "results.md").read_text()
     for drawn in tmp_path.iterdir():

@@ -49,7 +49,7 @@ def table(kept: Sequence[Kept]) -> Table:
         metric = METRICS[final[0].record["metric"]]
         best = final[0]
         for one in final[1:]:
-            if metric.better(one.value, best.value):
+            if metric.better(one.record["validation"], best.record["validation"]):
                 best = one
         wanted = target.wanted + (best.record["majority"] if target.over_majority else 0.0)
         short = f"missed by {100 * abs(best.value - wanted):.2f} points"

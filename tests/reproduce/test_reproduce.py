@@ -18,6 +18,7 @@ from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Cell, Sources, changed
 from paramixer.reproduce.command import ReproduceOptions
 from paramixer.reproduce.sweep import Sweep
 from paramixer.training.command import TrainOptions
+from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Silent
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,18 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(monkeypatch):
     found = json.loads(path.read_text())["record"]
     assert (found["test"], found["validation"]) == (expected["test"], expected["validation"])
     assert again.states[0].split(",")[0] == whole.states[0].split(",")[0]
+
+
+def test_what_is_fitted_in_one_go_begins_anew_after_an_interruption():
+    options = TrainOptions(task="order", length=12, train=30, validation=9, test=7, model={"mixer": "ngrams", "rank": 64})
+    swept(cell(options=options))
+    (path,) = times()
+    path.unlink()
+    folder = RunFolder(Path("runs") / key(options, "cpu"))
+    record = folder.read_record()
+    folder.write_record({**{name: record[name] for name in record if name != "format"}, "finished": False})
+    assert swept(cell(options=options)).states[0].startswith("done: error")
+    assert list(times()) == [path]
 
 
 def test_when_the_time_is_up_what_runs_is_saved():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from paramixer.baselines import registry
 from paramixer.reproduce.cells import Cell, Settings, key
 from paramixer.reproduce.records import Kept, keep, path_of, read_all
 from paramixer.training import state
@@ -100,6 +102,8 @@ class Sweep:
         display = _Watched(self, number, what, live)
         quiet = Console(quiet=True)
         started = folder / "config.yaml"
+        if started.is_file() and _in_one_go(options) and not RunFolder(folder).read_record()["finished"]:
+            shutil.rmtree(folder)
         words = TrainOptions(resume=folder) if started.is_file() else dataclasses.replace(options, out=folder)
         if not (started.is_file() and RunFolder(folder).read_record()["finished"]):
             try:
@@ -149,6 +153,12 @@ class _Watched(Silent):
         self._sweep.states[self._number] = text
         if self._sweep.console.is_terminal:
             self._live.refresh()
+
+
+def _in_one_go(options: TrainOptions) -> bool:
+    """Whether the model is fitted all at once, so that an interrupted run begins anew."""
+    name = options.model.get("mixer", registry.OWN)
+    return name != registry.OWN and registry.rival(name).linear
 
 
 def _final(cell: Cell, known: dict[str, Kept]) -> Kept | None:

@@ -10,10 +10,12 @@ import typing
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
+import paramixer as pm
 from paramixer.cli import main
-from paramixer.reproduce import cells, claims, page, published, records, tables, targets
+from paramixer.reproduce import cells, claims, page, published, rank, records, tables, targets
 from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Cell, Sources, changed, key
 from paramixer.reproduce.command import ReproduceOptions
 from paramixer.reproduce.sweep import Sweep
@@ -299,8 +301,23 @@ def test_every_experiment_can_be_asked_for():
 
 def test_a_smoke_run_supports_no_claim(tmp_path):
     (tmp_path / "figure-rank").mkdir()
-    document = {"scale": "smoke", "models": {CHORD: {"rank": 9, "length": 9}}}
-    (tmp_path / "figure-rank" / "singular-values.json").write_text(json.dumps(document))
-    assert claims.full_rank(tmp_path).verdict == "cannot tell yet"
-    (tmp_path / "figure-rank" / "singular-values.json").write_text(json.dumps(document | {"scale": "cpu"}))
+    own = {"rank": 9, "length": 9, "above_a_thousandth": 4}
+    rival = {"rank": 9, "length": 9, "above_a_thousandth": 9, "rank_of_logits": 3, "error": 0.8}
+    document = {"scale": "smoke", "models": {CHORD: own, "Transformer": rival}}
+    path = tmp_path / "figure-rank" / "singular-values.json"
+    path.write_text(json.dumps(document))
+    assert claims.full_rank(tmp_path).verdict == claims.bottleneck(tmp_path).verdict == "cannot tell yet"
+    path.write_text(json.dumps(document | {"scale": "cpu"}))
     assert claims.full_rank(tmp_path).verdict == "supported"
+    assert claims.bottleneck(tmp_path).verdict == "contradicted"
+    document["models"]["Transformer"]["rank"] = 3
+    path.write_text(json.dumps(document | {"scale": "cpu"}))
+    assert claims.bottleneck(tmp_path).verdict == "supported"
+
+
+def test_logits_are_those_of_the_attention():
+    config = pm.ParamixerConfig(length=6, vocabulary=5, outputs=2, channels=4, hidden=4, mixer="transformer")
+    model = pm.Paramixer(config).double().eval()
+    tokens = torch.arange(6)[None] % 5
+    found = rank.logits(model, tokens)
+    torch.testing.assert_close((found / 2).softmax(-1), rank.matrix(model, tokens))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from paramixer import machine
@@ -16,12 +17,13 @@ from paramixer.block import ParamixerBlock
 from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.reproduce.cells import Cell, key
+from paramixer.reproduce.records import path_of
 from paramixer.tasks import registry
 
 NAME = "figure-rank"
 SEQUENCES = 8
-# Below this share of the largest, a singular value is noise of float32.
-NOISE = 1e-6
+# Below this share of the largest, a singular value is noise of float64.
+NOISE = 1e-14
 
 
 def compare(cells: Sequence[Cell], results: Path, runs: Path) -> Path | None:
@@ -31,18 +33,23 @@ def compare(cells: Sequence[Cell], results: Path, runs: Path) -> Path | None:
         folder = runs / key(cell.final(cell.grid[0]), cell.scale) / "model"
         if not folder.is_dir():
             return None
-        model = Paramixer.from_pretrained(folder)
+        # In double precision: a product of many factors has singular values far below float32's noise.
+        model = Paramixer.from_pretrained(folder).double()
         options = cell.options
         task = registry.load(str(options.task), **options.given())
         inputs = torch.stack([item.inputs for item in task.test.__getitems__(list(range(SEQUENCES)))])
+        inputs = inputs.double() if inputs.is_floating_point() else inputs
         with torch.no_grad():
-            matrices = matrix(model, inputs).double()
-        values = torch.linalg.svdvals(matrices)
+            values = torch.linalg.svdvals(matrix(model, inputs))
+            low = logits(model, inputs)
         scaled = (values / values[:, :1]).mean(0)
-        ranks = (values > NOISE * values[:, :1]).sum(1).double()
         found[cell.row] = {
             "singular_values": [float(value) for value in scaled],
-            "rank": float(ranks.mean()),
+            "rank": _rank(values),
+            # Before the softmax; None for what has none.
+            "rank_of_logits": None if low is None else _rank(torch.linalg.svdvals(low)),
+            "above_a_thousandth": float((values > 1e-3 * values[:, :1]).sum(1).double().mean()),
+            "error": _error(results, cell),
             "length": int(inputs.shape[1]),
             "channels": model.config.channels,
         }
@@ -51,6 +58,28 @@ def compare(cells: Sequence[Cell], results: Path, runs: Path) -> Path | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
     return path
+
+
+def _rank(values: Tensor) -> float:
+    return float((values > NOISE * values[:, :1]).sum(1).double().mean())
+
+
+def _error(results: Path, cell: Cell) -> float:
+    kept = json.loads(path_of(results, cell, cell.final(cell.grid[0])).read_text(encoding="utf-8"))
+    return float(kept["record"]["test"]["error"])
+
+
+def logits(model: Paramixer, inputs: Tensor) -> Tensor | None:
+    """Q K^T of the first layer of a Transformer with one head, ``[batch, length, length]``; None for Paramixer."""
+    values = model._embed(inputs)
+    layer: Any = model.blocks[0]
+    if isinstance(layer, ParamixerBlock):
+        return None
+    attention = layer.inner.self_attn
+    queries, keys, _ = F.linear(layer.inner.norm1(values), attention.in_proj_weight, attention.in_proj_bias).chunk(
+        3, -1
+    )
+    return queries @ keys.mT
 
 
 def matrix(model: Paramixer, inputs: Tensor) -> Tensor:
@@ -84,7 +113,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
         figure = Figure(figsize=(7, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for name, model in found["models"].items():
-            values = np.maximum(model["singular_values"], 1e-12)
+            values = np.maximum(model["singular_values"], 1e-16)
             axes.semilogy(
                 np.arange(1, len(values) + 1), values, label=f"{name}, rank {model['rank']:.0f} of {len(values)}"
             )

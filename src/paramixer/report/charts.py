@@ -137,7 +137,7 @@ def curves(
         axes.set_xlabel("step")
         axes.set_ylabel(value)
         if len(found) > 1:
-            axes.legend(fontsize=8)
+            _legend(axes, min(len(found), 3))
     return chart
 
 
@@ -200,7 +200,7 @@ def lengths(found: dict[str, NDArray[np.int64]], most: int, name: str) -> Chart:
         axes.axvline(most, color=_INK, linewidth=1, linestyle="--")
         axes.set_xlabel("length")
         axes.set_ylabel("sequences")
-        axes.legend(fontsize=8)
+        _legend(axes, len(found))
     return chart
 
 
@@ -219,7 +219,7 @@ def balance(found: dict[str, dict[str, int]], sizes: dict[str, int], name: str) 
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("share of the split")
-        axes.figure.legend(fontsize=8, ncols=len(found), loc="outside upper right")
+        _legend(axes, len(found))
     return chart
 
 
@@ -233,6 +233,13 @@ def curve(numbers: NDArray[np.float32], name: str, title: str) -> Chart:
             axes.plot(places, feature, color=SERIES[number % len(SERIES)], linewidth=0.9)
         axes.set_xlabel("position")
     return chart
+
+
+def _legend(axes: Axes, columns: int) -> None:
+    """Above the chart: inside it would cover something, or take long to find a place."""
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    figure.legend(fontsize=8, ncols=columns, loc="outside upper right")
 
 
 def _plain(text: str) -> str:

@@ -93,9 +93,10 @@ def shown(driver, run, tmp_path):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-@pytest.mark.parametrize(
-    "name", ["order", "adding", "hostile", "pathfinder", "listops", "genome", "transformer", "ngrams"]
-)
+REST = [pytest.param(name, marks=pytest.mark.slow) for name in ("order", "listops", "genome", "transformer")]
+
+
+@pytest.mark.parametrize("name", ["adding", "hostile", "pathfinder", "ngrams", *REST])
 def test_no_page_complains(shown, name):
     page = shown(name)
     assert page.complaints() == []

@@ -18,6 +18,7 @@ from paramixer.cli import main
 from paramixer.report import picture
 from paramixer.report.command import ExplainOptions, explain_answer
 from paramixer.report.sequence import Look
+from paramixer.training.run_folder import RunFolder
 from report.runs import HOSTILE, hostile_table
 
 
@@ -103,6 +104,15 @@ def test_a_run_without_a_model_says_so(run, tmp_path, capsys):
     shutil.rmtree(copy / "model")
     assert main(["explain", str(copy), "--out", str(tmp_path / "found")]) == 2
     assert "the run has no model yet" in capsys.readouterr().err
+
+
+def test_a_sequence_of_other_data_is_not_explained(run, tmp_path, capsys):
+    copy = tmp_path / "other"
+    shutil.copytree(run("order"), copy)
+    config = RunFolder(copy).read_config()
+    RunFolder(copy).write_config({**config, "seed": 7})
+    assert main(["explain", str(copy), "--out", str(tmp_path / "found")]) == 2
+    assert "the data has changed since" in capsys.readouterr().err
 
 
 def test_where_picture_and_page_may_go(run, tmp_path, capsys):

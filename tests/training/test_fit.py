@@ -148,6 +148,20 @@ def test_ctrl_c_saves_and_a_resumed_run_ends_with_the_same_bits(tmp_path):
     assert signal.getsignal(signal.SIGINT) == before
 
 
+def test_the_logged_step_size_survives_an_interruption(tmp_path):
+    class Impatient(Silent):
+        def step(self, progress):
+            if progress.step == 5:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path, seed=5, display=Impatient())
+    # Two steps are not logged yet, and no step is left to take.
+    tiny.run(tmp_path, dataclasses.replace(tiny.OPTIONS, steps=5), resume=True)
+    (last,) = [line for line in RunFolder(tmp_path).lines() if line["kind"] == "train" and line["step"] == 5]
+    assert last["learning_rate"] == tiny.OPTIONS.learning_rate
+
+
 def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path, monkeypatch):
     real, calls = loop.loss_of, []
 

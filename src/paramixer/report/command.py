@@ -23,7 +23,7 @@ from paramixer.tasks import unlabelled
 from paramixer.tasks.progress import counted
 from paramixer.tasks.task import Facts
 from paramixer.training.building import load_model
-from paramixer.training.command import load_task, read_options
+from paramixer.training.command import task_of
 from paramixer.training.inputs import read_inputs
 from paramixer.training.run_folder import RunFolder
 
@@ -141,7 +141,7 @@ def _asked(options: ExplainOptions, folder: Path, console: Console) -> tuple[Ten
         if asked is None:
             raise ValueError(f"{options.input} has no sequence {options.index}")
         return torch.tensor(asked.sequence), facts, f"{options.input.name}, {asked.id}", None
-    task = load_task(read_options(RunFolder(options.run).read_config()), console)
+    task = task_of(RunFolder(options.run), console)
     split = task.splits[options.split]
     if options.index >= len(split):
         raise ValueError(f"index={options.index}; {options.split} has {len(split)} sequences")

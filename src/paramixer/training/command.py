@@ -123,11 +123,7 @@ def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
     if not processes.is_main_process:
         console = Console(quiet=True)
     folder = RunFolder(options.run)
-    started = read_options(folder.read_config())
-    task = load_task(started, console)
-    known = folder.read_record()["fingerprint"]
-    if known != task.fingerprint:
-        raise ValueError(f"the data has changed since {folder.path} was trained; restore it to evaluate")
+    task = task_of(folder, console)
     model = load_model(folder.model)
     pad = task.vocabulary.pad if task.vocabulary else None
     collate = Collate(pad or 0, model.config.padding == "length")
@@ -167,6 +163,14 @@ def read_options(document: dict[str, Any]) -> TrainOptions:
         raise ValueError(f"unknown settings in config.yaml: {', '.join(sorted(strange))}")
     paths = {name: Path(document[name]) for name in ("source", "labels") if document.get(name)}
     return TrainOptions(**document | paths)
+
+
+def task_of(folder: RunFolder, console: Console) -> Task:
+    """The task that a run was trained on, and no other."""
+    task = load_task(read_options(folder.read_config()), console)
+    if folder.read_record()["fingerprint"] != task.fingerprint:
+        raise ValueError(f"the data has changed since {folder.path} was trained; restore it to evaluate")
+    return task
 
 
 def load_task(options: TrainOptions, console: Console) -> Task:

@@ -116,7 +116,7 @@ class _Run:
         self.last_step = self._last_step()
         self._since = time.monotonic()
         self._saved_at = self._since
-        self._busy, self._logged_at, self._rate = 0.0, self._since, 0.0
+        self._busy, self._logged_at = 0.0, self._since
         self._board = Board(folder.path) if options.tensorboard and self.accelerator.is_main_process else None
 
     @property
@@ -216,9 +216,9 @@ class _Run:
         return [(part, len(part) * processes / len(batch)) for part in cut]
 
     def _step(self, batch: NDArray[np.int64], micros: list[tuple[Batch, float]]) -> None:
-        self._rate = learning_rate(self.options, self.progress.step, self.last_step, self._passed())
+        rate = self._rate(self.progress.step)
         for group in self.optimiser.param_groups:
-            group["lr"] = self._rate
+            group["lr"] = rate
         total = torch.zeros((), device=self.accelerator.device)
         for number, (micro, weight) in enumerate(micros):
             last = number == len(micros) - 1
@@ -276,7 +276,7 @@ class _Run:
             "step": progress.step,
             "epoch": progress.epoch,
             "loss": progress.loss_sum / progress.loss_count,
-            "learning_rate": self._rate,
+            "learning_rate": self._rate(progress.step - 1),
             "seconds": self._seconds(),
             "tokens": progress.tokens,
             # The share of the time that went into forward pass, backward pass and optimiser.
@@ -347,6 +347,9 @@ class _Run:
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self._since
+
+    def _rate(self, step: int) -> float:
+        return learning_rate(self.options, step, self.last_step, self._passed())
 
     def _passed(self) -> float:
         """The share of the minutes asked for that is gone, where the schedule follows them; alike for all processes."""

@@ -109,6 +109,46 @@ def test_identity_start_keeps_the_chain_near_the_identity(generator):
     assert distances["identity"] < 1 < distances["paper"]
 
 
+def test_a_local_start_reads_neighbours_and_an_averaging_one_everything(generator):
+    inputs = torch.randn(1, 256, 16, generator=generator)
+    near = pm.ParamixerBlock(256, 16, 16, protocol="cdil", init="local", generator=generator).mixing_matrix(inputs)[0]
+    distance = (torch.arange(256)[:, None] - torch.arange(256)).abs()
+    distance = torch.minimum(distance, 256 - distance)
+    neighbours, others = (distance > 0) & (distance <= 4), distance > 8
+    assert near[neighbours].pow(2).mean() > 30 * near[others].pow(2).mean()
+    assert near.diagonal().mean().item() == pytest.approx(1, abs=0.3)
+
+    for residual in ("factor", "none"):
+        block = pm.ParamixerBlock(256, 16, 16, protocol="cdil", init="average", residual=residual, generator=generator)
+        with torch.no_grad():
+            block.w2.zero_()
+        spread = block.mixing_matrix(inputs)[0]
+        assert spread.min() > 0
+        cases.assert_close(spread.sum(1), torch.ones(256), 1e-5)
+
+    values = torch.randn(4, 256, 16, generator=generator)
+    assert 0.5 < block.g(values).std() < 2
+
+
+@pytest.mark.parametrize("residual", cases.RESIDUALS)
+@pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
+@pytest.mark.parametrize("lengths", [None, [12, 0, 1, 7]], ids=["full", "lengths"])
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+def test_links_written_once_a_symbol_are_the_same_links(protocol, lengths, ring, residual, generator):
+    block, values, _ = block_and_input(12, protocol, generator, batch=4, residual=residual, ring=ring)
+    # More symbols than positions, some of them never used.
+    table = torch.randn(20, 3, generator=generator, dtype=torch.float64)
+    symbols = torch.randint(15, (4, 12), generator=generator)
+    weights = torch.randn(4, 12, 4, generator=generator, dtype=torch.float64)
+    found = []
+    for mixed in (lambda v, t: block(v, t[symbols], lengths), lambda v, t: block.by_symbol(v, t, symbols, lengths)):
+        leaves = values.clone().requires_grad_(), table.clone().requires_grad_()
+        answer = mixed(*leaves)
+        found.append([answer, *torch.autograd.grad((answer * weights).sum(), [*leaves, *block.parameters()])])
+    for expected, other in zip(*found, strict=True):
+        cases.assert_close(other, expected, 1e-10)
+
+
 def test_blocks_are_drawn_as_torch_draws_linear_layers(generator):
     block = pm.ParamixerBlock(64, 25, 100, protocol=pm.Chord(links=40, factors=20), generator=generator)
     for tensor, fan_in in ((block.w1, 25), (block.b1, 25), (block.w2, 100), (block.b2, 100)):

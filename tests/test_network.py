@@ -236,3 +236,55 @@ def test_it_is_a_plain_module_in_anyones_loop(generator):
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 0.1 * losses[0]
+
+
+SYMBOLS = dataclasses.replace(TOKENS, positions=False, blocks=2, padding="length", embedding_dropout=0.2)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_where_links_follow_from_the_symbol_each_symbol_writes_them_once(training, generator, monkeypatch):
+    inputs = tokens(3, 12, generator)
+    lengths = [12, 5, 1]
+    changes = {"embedding_dropout": 0.0} if training else {}
+    for others in ({}, {"pooling": "cls"}, {"protocol": "cdil", "residual": "block", "pad": None}):
+        model = build(SYMBOLS, **changes, **others).double().train(training)
+        answers, grads = [], []
+        for by_symbol in (True, False):
+            assert model._links_by_symbol(inputs)
+            if not by_symbol:
+                monkeypatch.setattr(pm.Paramixer, "_links_by_symbol", lambda *_: False)
+            answers.append(model(inputs, lengths))
+            grads.append(torch.autograd.grad(answers[-1].square().sum(), list(model.parameters())))
+            monkeypatch.undo()
+        cases.assert_close(*answers, 1e-10)
+        for found, expected in zip(*grads, strict=True):
+            cases.assert_close(found, expected, 1e-10)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"positions": True},
+        {"link_input": "block"},
+        {"keep": 2},
+        {"vocabulary": 100},
+        {"mixer": "transformer"},
+        {"embedding_dropout": 0.2},
+    ],
+    ids=str,
+)
+def test_links_by_symbol_are_left_alone_where_they_would_be_wrong_or_dear(changes, generator):
+    model = build(SYMBOLS, **{"embedding_dropout": 0.0} | changes).train()
+    assert not model._links_by_symbol(tokens(3, 12, generator))
+
+
+def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(generator):
+    model = build(SYMBOLS, init="local", pooling="cls", outputs=2).eval()
+    inputs = tokens(3, 12, generator)
+    answer = model(inputs)
+    assert torch.equal(answer, model.head.linear.bias.expand(3, 2))
+    first, last = model.blocks
+    assert not first.b2.any()
+    rows = last.mixing_rows(model._embed(inputs), [0])
+    # Every position counts, none of them for nearly everything.
+    assert 0.01 < rows.mean() < 0.3

@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from paramixer import initialisation
 from paramixer.links import Protocol, named_protocol, whole_number
-from paramixer.ops import mlp, paramix
+from paramixer.ops import link_mix, mlp, paramix
 from paramixer.ops.chain import computing
 from paramixer.ops.checks import (
     autocasting,
@@ -23,8 +23,12 @@ from paramixer.ops.checks import (
 from paramixer.ops.custom import paramix_backward_op
 from paramixer.ops.door import checked_chain
 from paramixer.ops.dropout import Dropout
+from paramixer.ops.lookup import lookup
 
-INITS = ("paper", "identity")
+INITS = ("paper", "identity", "local", "average")
+
+# How far "near" reaches: CDIL's nine links, and as far with CHORD.
+_NEIGHBOURS = 4
 
 # A row of A costs as much memory as one channel of the values; so many are computed at a time.
 _ROWS_AT_ONCE = 16
@@ -63,7 +67,9 @@ class ParamixerBlock(nn.Module):
         ring: with False, links that leave the sequence contribute nothing.
         dropout: probability of a zero in the output, while training.
         init: "paper" draws as torch does; "identity" shrinks the last layer of every link MLP tenfold and zeroes its
-            bias, so that (with a residual) the chain starts near the identity.
+            bias, so that (with a residual) the chain starts near the identity; "local" does so but for the links of
+            the first factor to the nearest neighbours, and draws g to keep its input's scale; "average" is local
+            around factors that average over their links.
         keep: keep every keep-th factor's input for the backward pass and recompute the others.
         generator: where the initial parameters are drawn from; torch's global generator by default.
     """
@@ -112,10 +118,9 @@ class ParamixerBlock(nn.Module):
         self.b2 = nn.Parameter(torch.empty(count, width))
         initialisation.linear_(inputs, self.w1, self.b1, generator=generator)
         initialisation.linear_(hidden, self.w2, self.b2, generator=generator)
-        if init == "identity":
-            self.w2.data *= 0.1
-            nn.init.zeros_(self.b2)
         self.g = TokenMlp(channels, hidden, generator)
+        if init != "paper":
+            self._start(init, generator)
         self.dropout = Dropout(dropout)
 
     def forward(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -127,9 +132,35 @@ class ParamixerBlock(nn.Module):
         mixed: Tensor = self.dropout(self._mix(self.g(values, lengths), inputs, lengths))
         return mixed
 
+    def by_symbol(
+        self, values: Tensor, table: Tensor, symbols: Tensor, lengths: Tensor | Sequence[int] | None = None
+    ) -> Tensor:
+        """What :meth:`forward` gives for the inputs ``table[symbols]``, with the links of each symbol written once.
+
+        Args:
+            values: ``[batch, length, channels]``.
+            table: ``[symbols, inputs]``, a row for every symbol.
+            symbols: ``[batch, length]``, which row each position has.
+            lengths: ``[batch]``, as in :meth:`forward`.
+        """
+        self._check("values", values, self.channels)
+        if lengths is not None:
+            lengths = self._counts(lengths, values)
+        start: Tensor = self.g(values, lengths)
+        mixed = start
+        for entries, offsets in zip(self._written(table[None])[0], self.offsets, strict=True):
+            added = {"factor": mixed, "block": start, "none": None}[self.residual]
+            mixed = link_mix(lookup(symbols, entries), mixed, offsets, lengths, self.ring)
+            mixed = mixed if added is None else mixed + added
+        dropped: Tensor = self.dropout(mixed)
+        return dropped
+
     def factors(self, inputs: Tensor) -> Tensor:
         """The entries of every factor, ``[batch, factors, length, links]``, without any residual."""
         self._check("inputs", inputs, self.inputs)
+        return self._written(inputs)
+
+    def _written(self, inputs: Tensor) -> Tensor:
         hidden = F.gelu(torch.einsum("bne,meh->bmnh", inputs, self.w1) + self.b1[:, None])
         return hidden @ self.w2 + self.b2[:, None]
 
@@ -185,6 +216,24 @@ class ParamixerBlock(nn.Module):
             f"length={self.length}, channels={self.channels}, hidden={self.hidden}, inputs={self.inputs}, "
             f"protocol={self.protocol}, residual={self.residual!r}, ring={self.ring}, keep={self.keep}"
         )
+
+    @torch.no_grad()
+    def _start(self, init: str, generator: Generator | None) -> None:
+        """Chains near the identity, but for what "local" and "average" ask."""
+        scale, bias = torch.full(self.offsets.shape, 0.1, device="cpu"), torch.zeros(self.offsets.shape, device="cpu")
+        if init != "identity":
+            scale[0, self.offsets[0].abs() <= _NEIGHBOURS] = 1.0
+            for layer in (self.g[0], self.g[2]):
+                assert isinstance(layer, nn.Linear)
+                initialisation.scale_keeping_(layer, generator)
+        if init == "average":
+            bias += 1 / bias.shape[1]
+            if self.residual == "factor":
+                # The factor's own input is added anyway.
+                to_itself = (self.offsets == 0).float()
+                bias -= to_itself / to_itself.sum(1, keepdim=True).clamp(min=1)
+        self.w2.mul_(scale[:, None].to(self.w2))
+        self.b2.copy_(bias)
 
     def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
         """Unit vectors ``[batch, length, positions]``."""

@@ -26,6 +26,12 @@ def linear(inputs: int, outputs: int, generator: Generator | None) -> nn.Linear:
     return layer
 
 
+def scale_keeping_(layer: nn.Linear, generator: Generator | None) -> None:
+    """Before or after a GELU the layer's output is about as large as its input, and centred."""
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
+    nn.init.zeros_(layer.bias)
+
+
 def embedding(rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None) -> Embedding:
     """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen."""
     table: Embedding = skip_init(Embedding, rows, channels, pad, device=_device())  # type: ignore[no-untyped-call]

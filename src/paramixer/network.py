@@ -48,6 +48,9 @@ class Paramixer(nn.Module):
         self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
+        if config.init == "local":
+            # What a head makes of values that mean nothing yet is noise, over all of a long sequence much of it.
+            nn.init.zeros_(self.head.linear.weight)
 
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
         """Logits or values for a batch of sequences.
@@ -64,7 +67,8 @@ class Paramixer(nn.Module):
         self._check(inputs)
         width = inputs.shape[1]
         inputs, lengths = self._padded(inputs, lengths)
-        answer: Tensor = self.head(self._mixed(self._embed(inputs), lengths), lengths)
+        symbols = inputs if self._links_by_symbol(inputs) else None
+        answer: Tensor = self.head(self._mixed(self._embed(inputs), lengths, symbols), lengths)
         return answer[:, :width] if self.config.pooling == "token" else answer
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -131,12 +135,33 @@ class Paramixer(nn.Module):
         dropped: Tensor = self.dropout(embedded)
         return dropped
 
-    def _mixed(self, first: Tensor, lengths: Tensor | None) -> Tensor:
-        """X0 through all blocks."""
+    def _mixed(self, first: Tensor, lengths: Tensor | None, symbols: Tensor | None = None) -> Tensor:
+        """X0 through all blocks; where symbols are given, each of them writes its links only once."""
         values: Tensor = self.dropout(first)
         for block in self.blocks:
-            values = block(values, first if self.config.link_input == "first" else values, lengths)
+            if symbols is not None:
+                assert isinstance(block, ParamixerBlock)
+                assert isinstance(self.embedding, nn.Embedding)
+                values = block.by_symbol(values, self.embedding.weight, symbols, lengths)
+            else:
+                values = block(values, first if self.config.link_input == "first" else values, lengths)
         return values
+
+    def _links_by_symbol(self, inputs: Tensor) -> bool:
+        """Whether the link MLPs read nothing but which symbol stands at a position, and symbols are few."""
+        config = self.config
+        return (
+            config.mixer == registry.OWN
+            and config.link_input == "first"
+            and config.vocabulary is not None
+            and not config.positions
+            and not (self.training and config.embedding_dropout)
+            # A chain step by step keeps every factor's input, compiles to many operators, and rounds in between.
+            and config.keep == 1
+            and not torch.compiler.is_compiling()
+            and not autocasting(self.head.linear.weight)
+            and 2 * config.vocabulary <= inputs.numel()
+        )
 
     def _check(self, inputs: Tensor) -> None:
         config = self.config
@@ -179,6 +204,8 @@ def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[
     """The blocks of a config: Paramixer's own, or a rival's layers. All take values, inputs and lengths."""
     if config.mixer != registry.OWN:
         return registry.layers(config, generator)
+    # Position 0 sees the whole sequence from the start only through a chain that reaches all of it.
+    averaging = config.blocks - 1 if config.init == "local" and config.pooling == "cls" else None
     return [
         ParamixerBlock(
             config.length,
@@ -188,9 +215,9 @@ def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[
             residual=config.residual,
             ring=config.ring,
             dropout=config.block_dropout,
-            init=config.init,
+            init="average" if number == averaging else config.init,
             keep=config.keep,
             generator=generator,
         )
-        for _ in range(config.blocks)
+        for number in range(config.blocks)
     ]

@@ -70,12 +70,14 @@ def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(tmp_path, 
     assert outcome.validation == 0.2
 
 
+@pytest.mark.parametrize("rates", [{}, {"link_rate": 0.5, "head_rate": 0.25}], ids=["one rate", "rates"])
 @pytest.mark.parametrize("stop", [1, 4, 5, 8, 11])
-def test_a_run_that_is_resumed_ends_with_the_same_bits(stop, tmp_path):
-    whole, outcome = tiny.run(tmp_path / "whole")
-    tiny.run(tmp_path / "parts", dataclasses.replace(tiny.OPTIONS, steps=stop))
+def test_a_run_that_is_resumed_ends_with_the_same_bits(stop, rates, tmp_path):
+    options = dataclasses.replace(tiny.OPTIONS, **rates)
+    whole, outcome = tiny.run(tmp_path / "whole", options)
+    tiny.run(tmp_path / "parts", dataclasses.replace(options, steps=stop))
     # What was evaluated only because the run ended there is no part of the longer run.
-    resumed, again = tiny.run(tmp_path / "parts", resume=True)
+    resumed, again = tiny.run(tmp_path / "parts", options, resume=True)
     if stop % 4 == 0:
         assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
         assert again == outcome
@@ -224,6 +226,21 @@ def test_the_step_size_falls_along_the_minutes_where_they_end_the_run(tmp_path):
 
 
 @pytest.mark.slow
+def test_links_and_head_take_steps_of_their_own_size(tmp_path):
+    moved = []
+    for share in (1.0, 0.25):
+        before = tiny.model().state_dict()
+        options = dataclasses.replace(tiny.OPTIONS, steps=1, link_rate=share, head_rate=share**2)
+        model, _ = tiny.run(tmp_path / str(share), options)
+        moved.append({name: tensor - before[name] for name, tensor in model.state_dict().items()})
+    whole, part = moved
+    for name, step in whole.items():
+        parts = name.split(".")
+        share = 0.25 if parts[-1] in ("w1", "b1", "w2", "b2") else 0.0625 if name == "head.linear.weight" else 1.0
+        assert torch.allclose(part[name], share * step, atol=1e-7), name
+        assert step.any()
+
+
 def test_a_compiled_model_learns_the_same(tmp_path):
     # Compiled code draws random numbers of its own; without dropout there are none.
     calm = {"embedding_dropout": 0.0, "block_dropout": 0.0}

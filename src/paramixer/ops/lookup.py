@@ -50,10 +50,15 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
 lookup_op.register_autograd(_gradients, setup_context=_save)
 
 
+def lookup(ids: Tensor, table: Tensor, pad: int | None = None) -> Tensor:
+    """Rows ``[*ids, width]`` of a table ``[rows, width]``; that of pad gets no gradient."""
+    rows: Tensor = lookup_op(ids, table, pad)
+    return rows
+
+
 class Embedding(nn.Embedding):
     """torch's embedding with a cheaper gradient; the row of ``padding_idx`` gets none."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """The rows of these ids."""
-        rows: Tensor = lookup_op(ids, self.weight, self.padding_idx)
-        return rows
+        return lookup(ids, self.weight, self.padding_idx)

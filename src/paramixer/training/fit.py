@@ -25,6 +25,7 @@ from paramixer.training.board import Board
 from paramixer.training.building import count_parameters
 from paramixer.training.inputs import write_inputs
 from paramixer.training.metrics import METRICS, loss_of, measured
+from paramixer.training.optimiser import optimiser_for, pace
 from paramixer.training.options import TrainingOptions, goal
 from paramixer.training.processes import accelerator
 from paramixer.training.record import Outcome, run_record
@@ -102,9 +103,7 @@ class _Run:
         self.model: nn.Module = self.accelerator.prepare_model(model)
         if options.compile:
             self.model.compile()
-        kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-        extra = {"weight_decay": options.weight_decay} if options.optimiser == "adamw" else {}
-        self.optimiser = kinds[options.optimiser](model.parameters(), lr=self.options.learning_rate, **extra)
+        self.optimiser = optimiser_for(model, self.options)
         self.metric = METRICS[task.metric]
         lengths = task.train.lengths
         self.bucket = bool(len(np.unique(lengths[:10_000])) > 1) if options.bucket is None else options.bucket
@@ -216,9 +215,7 @@ class _Run:
         return [(part, len(part) * processes / len(batch)) for part in cut]
 
     def _step(self, batch: NDArray[np.int64], micros: list[tuple[Batch, float]]) -> None:
-        rate = self._rate(self.progress.step)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
+        pace(self.optimiser, self._rate(self.progress.step))
         total = torch.zeros((), device=self.accelerator.device)
         for number, (micro, weight) in enumerate(micros):
             last = number == len(micros) - 1

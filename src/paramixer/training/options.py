@@ -31,6 +31,12 @@ class TrainingOptions:
     """Adam as in the paper, or AdamW."""
     learning_rate: float | None = None
     """Step size; None for the paper's."""
+    link_rate: float = 1.0
+    """Step size of the link MLPs, as a share of learning_rate. Mixing is a product of all factors, so that small steps
+    in each of them are a large one together: 0.03 where a chain must average over thousands of positions."""
+    head_rate: float = 1.0
+    """Step size of the head's weights, as a share of learning_rate. A flat head reads every position at once: about one
+    over their number where all of them tell the same."""
     weight_decay: float = 0.0
     """Of AdamW."""
     schedule: Literal["constant", "cosine"] = "constant"
@@ -60,7 +66,8 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("epochs", "steps", "minutes", "patience", "batch", "accumulate", "learning_rate", "save_every"):
+        rates = ("learning_rate", "link_rate", "head_rate")
+        for name in ("epochs", "steps", "minutes", "patience", "batch", "accumulate", *rates, "save_every"):
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
                 raise ValueError(f"{name}={number}; it must be positive")

@@ -49,6 +49,9 @@ class Paramixer(nn.Module):
         self.blocks = nn.ModuleList(blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
         if config.init == "local":
+            if self.positions is not None:
+                # Where a symbol stands tells less than which it is.
+                self.positions.weight.data *= 0.1
             # What a head makes of values that mean nothing yet is noise, over all of a long sequence much of it.
             nn.init.zeros_(self.head.linear.weight)
 

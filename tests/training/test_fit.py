@@ -18,6 +18,7 @@ from paramixer.training import fit as loop
 from paramixer.training.fit import Interrupted, TrainingError, fit, learning_rate
 from paramixer.training.options import TrainingOptions
 from paramixer.training.run_folder import RunFolder
+from paramixer.training.settling import settle
 from paramixer.training.show import Silent
 from training import tiny
 
@@ -239,6 +240,37 @@ def test_links_and_head_take_steps_of_their_own_size(tmp_path):
         share = 0.25 if parts[-1] in ("w1", "b1", "w2", "b2") else 0.0625 if name == "head.linear.weight" else 1.0
         assert torch.allclose(part[name], share * step, atol=1e-7), name
         assert step.any()
+
+
+@pytest.mark.parametrize("pooling", ["flat", "cls"])
+@pytest.mark.parametrize("lengths", [None, [12, 3, 9, 7, 12, 1]], ids=["full", "lengths"])
+def test_a_settled_model_hands_on_what_is_centred_and_of_size_one(lengths, pooling):
+    fields = {"blocks": 2, "init": "local", "padding": "length", "pooling": pooling}
+    model = tiny.model(**fields).train()
+    inputs = torch.randint(6, (6, 12), generator=torch.Generator().manual_seed(1))
+    counts = None if lengths is None else torch.tensor(lengths)
+    settle(model, inputs, counts)
+    assert model.training
+    first = values = model.eval()._embed(inputs)
+    for number, block in enumerate(model.blocks):
+        values = block(values, first, counts)
+        read = torch.arange(12) < torch.full((6, 1), 12) if counts is None else torch.arange(12) < counts[:, None]
+        if pooling == "cls" and number == 1:
+            read = read & (torch.arange(12) == 0)
+        assert values[read].mean(0).abs().max() < 1e-5
+        assert values[read].std().item() == pytest.approx(1, abs=1e-4)
+
+
+def test_a_run_settles_once(tmp_path):
+    options = dataclasses.replace(tiny.OPTIONS, settle=True)
+    whole, _ = tiny.run(tmp_path / "whole", options)
+    plain, _ = tiny.run(tmp_path / "plain")
+    assert not same_weights(whole, plain)
+    tiny.run(tmp_path / "parts", dataclasses.replace(options, steps=4))
+    resumed, _ = tiny.run(tmp_path / "parts", options, resume=True)
+    assert same_weights(whole, resumed)
+    with pytest.raises(ValueError, match="mixer='transformer'; it is for Paramixer's own blocks"):
+        fit(tiny.model(mixer="transformer"), tiny.task(), options, folder=tmp_path / "rival")
 
 
 def test_a_compiled_model_learns_the_same(tmp_path):

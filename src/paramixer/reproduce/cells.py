@@ -78,11 +78,16 @@ class Sources:
 # Where sequences differ in length, each mixes on a ring of its own, and nothing is spent on padding.
 _OF_MANY_LENGTHS = ("text", "documents", "listops")
 # Long sequences teach much each: in bounded minutes more steps of fewer of them lead further than the paper's batches.
-_FEWER = {"documents": 4, "genome": 4}
+_FEWER = {"documents": 8, "genome": 8}
 # What a task needs to learn in bounded minutes; docs/architecture.md says why.
 _QUICK: dict[str, Settings] = {
     "text": {"learning_rate": 1e-3, "link_rate": 0.03, "clip": 1.0, "model.init": "local"}
     | {"model.embedding_bound": None, "model.embedding_dropout": 0.0},
+    "documents": {"learning_rate": 1e-4, "link_rate": 0.1, "head_rate": 10.0, "settle": True, "model.init": "local"}
+    | {"model.embedding_bound": None, "model.embedding_dropout": 0.0},
+    # In a fraction of the paper's steps nothing is overfitted, and dropout of 0.8 would only slow it down.
+    "genome": {"learning_rate": 1e-3, "link_rate": 0.3, "head_rate": 6e-4, "settle": True, "model.init": "local"}
+    | {"model.embedding_dropout": 0.0, "model.block_dropout": 0.0},
 }
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
 _TINY: Settings = {"steps": 2, "batch": 4, "evaluate_every": 2}
@@ -148,9 +153,8 @@ def table_documents(scale: Scale, sources: Sources) -> Iterable[Cell]:
         return
     for length in (64,) if scale == "smoke" else (16384, 32768):
         column = f"documents-{'smoke' if scale == 'smoke' else f'{length // 1024}k'}"
-        run = _bounded(scale, "documents", 25, length=length, source=sources.documents)
-        # Too long for trials: ten times the paper's step size, for a tenth of its steps.
-        own = changed(run, _start(scale, "documents") | ({"learning_rate": 1e-3} if scale == "cpu" else {}))
+        run = _bounded(scale, "documents", 45, length=length, source=sources.documents)
+        own = changed(run, _start(scale, "documents"))
         yield from _seeded("table-documents", CHORD, column, scale, own)
         yield from _ngrams("table-documents", column, scale, run)
         if scale == "paper":
@@ -163,11 +167,9 @@ def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
     if sources.genome is None:
         return
     length = 512 if scale == "smoke" else 16384
-    run = _bounded(scale, "genome", 25, length=length, source=sources.genome, windows=True)
+    run = _bounded(scale, "genome", 30, length=length, source=sources.genome, windows=True)
     rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
-    # In a fraction of the paper's steps nothing is overfitted, and dropout of 0.8 would only slow it down.
-    gentle = {"learning_rate": 2e-4, "model.embedding_dropout": 0.1, "model.block_dropout": 0.3}
-    own = changed(run, _start(scale, "genome") | (gentle if scale == "cpu" else {}))
+    own = changed(run, _start(scale, "genome"))
     yield from _seeded("table-genome", CHORD, "genome", scale, own)
     yield from _rival("table-genome", "nystromformer", "genome", scale, run, rates)
     yield from _ngrams("table-genome", "genome", scale, run)

@@ -15,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from paramixer.baselines import registry
 from paramixer.network import Paramixer
 from paramixer.presets import recipe
+from paramixer.tasks.draws import permutation
 from paramixer.tasks.task import Sequences, Task
 from paramixer.training import state
 from paramixer.training.answers import answers, autocast
@@ -30,6 +32,7 @@ from paramixer.training.options import TrainingOptions, goal
 from paramixer.training.processes import accelerator
 from paramixer.training.record import Outcome, run_record
 from paramixer.training.run_folder import RunFolder
+from paramixer.training.settling import SEQUENCES, settle
 from paramixer.training.show import Display, Silent
 from paramixer.training.signals import asked_to_stop
 
@@ -97,6 +100,8 @@ class _Run:
         self.options = options.resolved(recipe(task.preset))
         if options.until is not None and (name := goal(options.until)[0]) != task.metric:
             raise ValueError(f"until={options.until!r}, but {task.name} is judged by {task.metric}, not by {name}")
+        if options.settle and model.config.mixer != registry.OWN:
+            raise ValueError(f"settle=true, but mixer={model.config.mixer!r}; it is for Paramixer's own blocks")
         self.task, self.folder, self.seed, self.display = task, folder, seed, display
         self.accelerator = accelerator()
         self.plain = model
@@ -142,6 +147,8 @@ class _Run:
             self.folder.write_config(started_with)
             self.folder.keep_lines(0)
             self.folder.write_record(self._record(None))
+        if self.options.settle and state.latest(self.folder.state) is None:
+            self._settle()
         was = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(self.options.deterministic or was)
         try:
@@ -171,6 +178,12 @@ class _Run:
             state.tidy(self.folder.state)
             self.folder.keep_lines(self.progress.lines)
         self.accelerator.wait_for_everyone()
+
+    def _settle(self) -> None:
+        some = permutation(len(self.task.train), self.seed)[:SEQUENCES]
+        batch = next(loaded(self.task.train, [some], self.collate))
+        device = self.accelerator.device
+        settle(self.plain, batch.inputs.to(device), None if batch.lengths is None else batch.lengths.to(device))
 
     def _train(self, stop: dict[str, str]) -> str:
         self._since = self._saved_at = self._logged_at = time.monotonic()

@@ -37,6 +37,9 @@ class TrainingOptions:
     head_rate: float = 1.0
     """Step size of the head's weights, as a share of learning_rate. A flat head reads every position at once: about one
     over their number where all of them tell the same."""
+    settle: bool = False
+    """Whether every g is shifted and scaled on a few training sequences before the first step, so that what the head
+    reads is centred and of size one; for long sequences that differ little from their mean."""
     weight_decay: float = 0.0
     """Of AdamW."""
     schedule: Literal["constant", "cosine"] = "constant"

@@ -250,6 +250,7 @@ def test_targets_are_reached_or_missed_by_so_much():
     some = [own(CHORD, 0.40), own(cells.CDIL, 0.44), own("Transformer", 0.9), own(CHORD, 0.2, True, learning_rate=0.1)]
     rows = {row[0]: row for row in targets.table(some).rows}
     assert rows["text"][3] == "not run"
+    assert rows["documents-16k"][1] == "10 % over the largest class"
     assert rows["image"][1:] == [
         "accuracy >= 45.00 %",
         "44.00 % (Paramixer CDIL, 1 minutes)",
@@ -258,6 +259,8 @@ def test_targets_are_reached_or_missed_by_so_much():
         "validation went from 30.00 to 44.00 %",
     ]
     assert {row[0]: row for row in targets.table([own(cells.CDIL, 0.45)]).rows}["image"][3] == "yes"
+    aside = dataclasses.replace(own(cells.CDIL, 0.45), experiment="figure-rank")
+    assert {row[0]: row for row in targets.table([aside]).rows}["image"][3] == "not run"
     documents = dataclasses.replace(own(CHORD, 0.36), column="documents-16k")
     assert {row[0]: row for row in targets.table([documents]).rows}["documents-16k"][3] == "yes"
     assert targets.learning(own(CHORD, 0.3).record) == "no better"

@@ -42,9 +42,12 @@ def table(kept: Sequence[Kept]) -> Table:
     found = Table("Targets of scale cpu", columns)
     for target in TARGETS:
         own = [one for one in kept if one.column == target.column and one.row in (CHORD, CDIL) and one.scale == "cpu"]
+        # Its runs on Adding are shorter, and there for their matrices.
+        own = [one for one in own if one.experiment != "figure-rank"]
         final = [one for one in own if not one.trial]
         if not final:
-            found.rows.append([target.column, f"{100 * target.wanted:g} %", "", "not run", "", ""])
+            beyond = " over the largest class" if target.over_majority else ""
+            found.rows.append([target.column, f"{100 * target.wanted:g} %{beyond}", "", "not run", "", ""])
             continue
         metric = METRICS[final[0].record["metric"]]
         best = final[0]

@@ -55,6 +55,15 @@ def test_derivatives_are_exact(mixer):
     torch.testing.assert_close(found.jacobian, whole.square().sum((1, 3)).sqrt())
 
 
+def test_derivatives_are_left_out_where_they_are_not_wanted():
+    network = model()
+    whole, quick = (pm.explain(network, tokens(), [3], derivatives=wanted) for wanted in (True, False))
+    assert quick.jacobian is None
+    assert whole.jacobian is not None
+    for name in ("rows", "columns", "rollout", "evidence", "occlusion"):
+        assert torch.equal(getattr(quick, name), getattr(whole, name))
+
+
 def test_evidence_is_gradient_times_input_and_occlusion_a_difference():
     network = model(positions=False).eval()
     found = pm.explain(network, tokens(), target=1, window=6)

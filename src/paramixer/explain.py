@@ -58,8 +58,9 @@ class Explanation:
     """``[blocks, positions, length]``: what each position feeds within a block. None for a rival."""
     rollout: Tensor | None
     """``[positions, length]``: rows of the product of all blocks' matrices. None for a rival."""
-    jacobian: Tensor
-    """``[positions, length]``: norm of the derivative of a position's final values by every position's input."""
+    jacobian: Tensor | None
+    """``[positions, length]``: norm of the derivative of a position's final values by every position's input. None
+    where derivatives were not wanted."""
     evidence: Tensor
     """``[length]``: gradient times input of the class (or value), summed over channels."""
     occlusion: Tensor
@@ -75,6 +76,7 @@ def explain(
     *,
     target: int | None = None,
     window: int | None = None,
+    derivatives: bool = True,
     count: Counter = uncounted,
 ) -> Explanation:
     """Explain a model's answer to one sequence.
@@ -86,6 +88,7 @@ def explain(
             strongest evidence where it reads them all.
         target: the class to explain; by default the one the model chose.
         window: positions blotted out at a time; by default so many that there are at most 64 windows.
+        derivatives: whether the derivatives are wanted, which take a pass for every position and channel.
         count: passes on what takes a pass each, with a word about it, and may show progress.
     """
     if not isinstance(inputs, Tensor):
@@ -95,7 +98,7 @@ def explain(
     try:
         # Derivatives are needed here, whatever the caller does.
         with torch.inference_mode(False):
-            return _explained(model, inputs.clone(), positions, target, window, count)
+            return _explained(model, inputs.clone(), positions, target, window, derivatives, count)
     finally:
         model.train(was_training)
 
@@ -106,6 +109,7 @@ def _explained(
     positions: Sequence[int] | None,
     target: int | None,
     window: int | None,
+    derivatives: bool,
     count_passes: Counter,
 ) -> Explanation:
     config = model.config
@@ -127,7 +131,9 @@ def _explained(
     if config.target == "class" and target is None:
         target = int(answer.argmax())
     evidence = _evidence(model, first, lengths, target, count)
-    chosen = (strongest(model, evidence),) if positions is None else tuple(positions)
+    if positions is None:
+        positions = [0 if config.pooling == "cls" else int(evidence.abs().argmax())]
+    chosen = tuple(positions)
     linked = linked_blocks(model, first, lengths)
     # Windows that nobody asked for are as many as can be told apart at a glance.
     wide = window or max(1, -(-count // 64))
@@ -139,16 +145,11 @@ def _explained(
         rows=_maps(linked, lengths, chosen, count, "rows"),
         columns=_maps(linked, lengths, chosen, count, "columns"),
         rollout=_rollout(linked, lengths, chosen, count),
-        jacobian=_jacobian(model, first, lengths, chosen, count, count_passes),
+        jacobian=_jacobian(model, first, lengths, chosen, count, count_passes) if derivatives else None,
         evidence=evidence,
         occlusion=_occlusion(model, first, lengths, target, count, wide, count_passes),
         window=wide,
     )
-
-
-def strongest(model: Paramixer, evidence: Tensor) -> int:
-    """The position that the head reads, or the one with the strongest evidence where it reads them all."""
-    return 0 if model.config.pooling == "cls" else int(evidence.abs().argmax())
 
 
 def linked_blocks(model: Paramixer, first: Tensor, lengths: Tensor | None) -> Linked:

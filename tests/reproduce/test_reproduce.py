@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import typing
 from pathlib import Path
@@ -277,7 +278,11 @@ def test_every_record_is_of_a_run_that_is_still_asked_for():
 
 
 def test_the_page_is_what_the_records_make(tmp_path):
-    assert page.page(ROOT / "results", tmp_path) == (ROOT / "docs" / "results.md").read_text()
+    written = (ROOT / "docs" / "results.md").read_text()
+    assert page.page(ROOT / "results", tmp_path) == written
+    pictures = re.findall(r"]\((results/[^)]*)\)", written)
+    assert len(pictures) >= 5
+    assert all((ROOT / "docs" / picture).is_file() for picture in pictures)
     for drawn in tmp_path.iterdir():
         assert drawn.read_text() == (ROOT / "docs" / "results" / drawn.name).read_text()
 

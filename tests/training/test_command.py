@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ import yaml
 
 import paramixer as pm
 from paramixer.cli import main
+from paramixer.training.command import TrainOptions, hastened
 from paramixer.training.run_folder import RunFolder
 
 SMALL = ["--steps", "6", "--batch", "4", "--evaluate_every", "3"]
@@ -68,6 +70,43 @@ def test_print_config_and_config_round_trip(capsys):
     assert main(["train", "--config", "given.yaml", "--steps", "2", "--out", "run"]) == 0
     assert RunFolder(Path("run")).read_record()["steps"] == 2
     assert RunFolder(Path("run")).read_record()["model"]["init"] == "identity"
+
+
+def test_ones_own_file_gets_the_quick_recipe_unless_told_otherwise(reviews):
+    own = [
+        "train",
+        str(reviews),
+        "--text",
+        "review",
+        "--label",
+        "stars",
+        "--model.channels",
+        "4",
+        "--model.hidden",
+        "4",
+    ]
+    assert main([*own, "--steps", "1", "--learning_rate", "0.01", "--out", "quick"]) == 0
+    said = RunFolder(Path("quick")).read_config()
+    assert (said["learning_rate"], said["link_rate"], said["schedule"]) == (0.01, 0.03, "cosine")
+    assert said["model"]["init"] == "local"
+    assert main(["train", "--resume", "quick", "--steps", "2"]) == 0
+    assert RunFolder(Path("quick")).read_record()["steps"] == 2
+    assert main([*own, "--steps", "1", "--recipe", "paper", "--out", "paper"]) == 0
+    assert "link_rate" not in RunFolder(Path("paper")).read_config()
+    assert main([*own, "--steps", "1", "--model", "transformer", "--out", "rival"]) == 0
+    assert "link_rate" not in RunFolder(Path("rival")).read_config()
+    assert main([*ORDER, "--recipe", "quick", "--out", "order"]) == 0
+    assert RunFolder(Path("order")).read_config()["learning_rate"] == 0.005
+
+
+def test_the_quick_recipe_ends_by_itself(reviews):
+    task = pm.tasks.load(str(reviews), text="review", label="stars")
+    chosen = hastened(TrainOptions(task=str(reviews)), task)
+    # 42 sequences in batches of 32: the paper's 200 passes are fewer steps than wanted.
+    assert chosen.epochs == 200
+    assert hastened(TrainOptions(task=str(reviews), batch=1), task).epochs == math.ceil(2000 / len(task.train))
+    assert hastened(TrainOptions(task=str(reviews), minutes=3), task).epochs is None
+    assert hastened(chosen, task) == chosen
 
 
 def test_ones_own_file_trains_evaluates_and_predicts(reviews, capsys):

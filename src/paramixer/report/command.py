@@ -16,7 +16,7 @@ from paramixer.explain import explain
 from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.report import composed, picture
-from paramixer.report.opened import NO_MODEL, open_run
+from paramixer.report.opened import open_run
 from paramixer.report.page import RunPart, render
 from paramixer.report.sequence import look_of
 from paramixer.tasks import unlabelled
@@ -25,7 +25,7 @@ from paramixer.tasks.task import Facts
 from paramixer.training.building import load_model
 from paramixer.training.command import task_of
 from paramixer.training.inputs import read_inputs
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.run_folder import RunFolder, model_folder
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,10 @@ def report(options: ReportOptions, console: Console) -> Path:
 
 def explain_answer(options: ExplainOptions, console: Console) -> tuple[Path, Path]:
     """``paramixer explain``; returns where picture and page are."""
-    if not options.run.is_dir():
-        raise FileNotFoundError(f"there is no run folder {options.run}")
     named = options.out.with_suffix("") if options.out.suffix in (".png", ".html") else options.out
     out = _place(named, "explanation")
     files = _place(out.with_name(f"{out.name}.png")), _place(out.with_name(f"{out.name}.html"))
-    folder = options.run / "model" if (options.run / "model").is_dir() else options.run
-    if folder == options.run and RunFolder(options.run).config.is_file():
-        raise ValueError(f"{options.run}: {NO_MODEL[0].lower()}{NO_MODEL[1:-1]}")
+    folder = model_folder(options.run)
     model = load_model(folder)
     if not isinstance(model, Paramixer):
         raise ValueError(f"{options.run} holds {model.config.mixer}, which has no positions to explain")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor
 
-from paramixer.explain import Explanation, explain, strongest
+from paramixer.explain import Explanation, explain
 from paramixer.network import Paramixer
 from paramixer.report import charts, findings
 from paramixer.report.charts import Chart
@@ -117,8 +117,8 @@ def explorer(
     """
     model.eval()
     mixing = mixing_of(model, sequence, budget)
-    # No positions: derivatives, which the explorer does not show, would take longest.
-    found = found or explain(model, sequence, [])
+    # Derivatives, which the explorer does not show, would take longest.
+    found = found or explain(model, sequence, derivatives=False)
     rest = [0.0] * (mixing.length - found.length)
     return {
         "title": title,
@@ -128,7 +128,7 @@ def explorer(
         "left_out": mixing.left_out,
         "evidence": [_short(value) for value in found.evidence.tolist()[: mixing.length]] + rest,
         "occlusion": [_short(value) for value in found.occlusion.tolist()[: mixing.length]] + rest,
-        "start": (*found.positions, strongest(model, found.evidence))[0],
+        "start": found.positions[0],
     }
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from paramixer.tasks.task import Sequences, Task
 from paramixer.training.answers import answers
-from paramixer.training.batches import Collate
+from paramixer.training.batches import collate_for
 from paramixer.training.building import Model
 from paramixer.training.metrics import measured
 from paramixer.training.processes import accelerator
@@ -116,13 +116,12 @@ def find(model: Model, task: Task, most: int, batch: int, console: Console) -> F
     if not count:
         return None
     chosen = np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
-    pad = task.vocabulary.pad if task.vocabulary else None
     with Shown(console) as display:
         answer, targets = answers(
             model,
             _Some(task.test, chosen),  # type: ignore[arg-type]
             batch,
-            Collate(pad or 0, model.config.padding == "length"),
+            collate_for(task, model.config),
             accelerator(),
             tick=display.evaluating("test", len(chosen)),
         )

@@ -11,9 +11,7 @@ from rich.console import Console
 from paramixer.tasks.task import Task
 from paramixer.training.building import Model, load_model
 from paramixer.training.command import load_task, read_options
-from paramixer.training.run_folder import RunFolder
-
-NO_MODEL = "The run has no model yet: nothing was evaluated so far."
+from paramixer.training.run_folder import NO_MODEL, RunFolder
 
 # What a page needs of a record, and what it must be.
 _FIELDS: dict[str, type | tuple[type, ...]] = {

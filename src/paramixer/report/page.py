@@ -58,7 +58,7 @@ def render(
         compared_charts: curves of all runs.
     """
     files = resources.files("paramixer.report")
-    script = (files / "page.js").read_text(encoding="utf-8")
+    script = "".join((files / name).read_text(encoding="utf-8") for name in ("factors.js", "explorer.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(
         loader=PackageLoader("paramixer.report", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True

@@ -43,7 +43,8 @@ def maps_of(found: Explanation) -> list[Map]:
             maps.append((f"is fed by {place}: column of A{of}", _numbers(found.columns[block, 0])))
     if found.rollout is not None and blocks > 1:
         maps.append((f"feeds {place}: product of all blocks' A (rollout)", _numbers(found.rollout[0])))
-    maps.append((f"moves {place}: norm of the derivative", _numbers(found.jacobian[0])))
+    if found.jacobian is not None:
+        maps.append((f"moves {place}: norm of the derivative", _numbers(found.jacobian[0])))
     maps.append(("evidence: gradient x input", _numbers(found.evidence)))
     blotted = f"{found.window} positions are" if found.window > 1 else "a position is"
     maps.append((f"evidence: fall when {blotted} blotted out", _numbers(found.occlusion)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paramixer.baselines import registry
+from paramixer.presets import quick
 from paramixer.training.command import TrainOptions, document
 
 Scale = Literal["smoke", "cpu", "paper"]
@@ -79,18 +80,9 @@ class Sources:
 _OF_MANY_LENGTHS = ("text", "documents", "listops")
 # Long sequences teach much each: in bounded minutes more steps of fewer of them lead further than the paper's batches.
 _FEWER = {"documents": 8, "genome": 8}
-# What a task needs to learn in bounded minutes; docs/architecture.md says why.
-_QUICK: dict[str, Settings] = {
-    # Small embeddings: what is learned of the order of the shades soon outweighs what was drawn.
-    "image": {"head_rate": 0.3, "clip": 1.0, "model.init": "local", "model.embedding_bound": 0.1}
-    | {"model.block_dropout": 0.5},
-    "text": {"learning_rate": 1e-3, "link_rate": 0.03, "clip": 1.0, "model.init": "local"}
-    | {"model.embedding_bound": None, "model.embedding_dropout": 0.0},
-    "documents": {"learning_rate": 1e-4, "link_rate": 0.1, "head_rate": 10.0, "settle": True, "model.init": "local"}
-    | {"model.embedding_bound": None, "model.embedding_dropout": 0.0},
-    # In a fraction of the paper's steps nothing is overfitted, and dropout of 0.8 would only slow it down.
-    "genome": {"learning_rate": 1e-3, "link_rate": 0.3, "head_rate": 6e-4, "settle": True, "model.init": "local"}
-    | {"model.embedding_dropout": 0.0, "model.block_dropout": 0.0},
+# Tasks with a quick recipe: its preset and N.
+_QUICK = {"text": ("text", 4096), "image": ("image", 1024), "documents": ("documents-16k", 16384)} | {
+    "genome": ("hfdna", 16384)
 }
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
 _TINY: Settings = {"steps": 2, "batch": 4, "evaluate_every": 2}
@@ -233,6 +225,10 @@ def _paced(scale: Scale, options: TrainOptions, task: str, length: int) -> Train
     """A step size of its own and so many steps, where the time is bounded; the paper's otherwise."""
     if scale != "cpu":
         return options if scale == "smoke" else changed(options, {"model.init": "paper"})
+    if length > 1024:
+        # The head alone bears the smaller steps that its number of positions asks for; the rest learns as ever.
+        local = {"learning_rate": 2e-3, "head_rate": float(f"{300 / length:.1g}"), "model.init": "local"}
+        return changed(options, local)
     # The head has a weight for every position: the more there are, the more rarely it sees each of them marked, and the
     # smaller a step it bears.
     rate = {"adding": 0.005, "order": 0.01}[task] * min(1.0, 512 / length)
@@ -244,7 +240,11 @@ def _start(scale: Scale, task: str) -> Settings:
     """The paper's own start and step size, or what learns sooner."""
     if scale == "paper":
         return {}
-    return {"model.init": "identity"} | (_QUICK.get(task, {}) if scale == "cpu" else {})
+    if scale == "smoke" or task not in _QUICK:
+        return {"model.init": "identity"}
+    name, length = _QUICK[task]
+    found = quick(name, length)
+    return found.training | {f"model.{field}": value for field, value in found.model.items()}
 
 
 def _seeded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from paramixer.bench.tables import Table
@@ -40,6 +41,10 @@ def page(results: Path, figures: Path) -> str:
         drawn = tables.accuracy([one for one in kept if one.experiment == name], columns, title)
         if drawn:
             parts += [heading, *map(_block, drawn)]
+    spread = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("figure-lengths/*.json"))]
+    if spread:
+        parts += ["## Lengths of the data\n", _block(tables.lengths(spread))]
+        parts += [f"![lengths of {one['task']}](results/lengths-{one['task']}.svg)\n" for one in spread]
     found = rank.read(results)
     if found is not None and found["scale"] != "smoke":
         rank.draw(found, figures / "rank.svg")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from paramixer.bench.tables import Table
 from paramixer.reproduce import published
@@ -51,6 +52,17 @@ def accuracy(kept: Sequence[Kept], columns: Sequence[str], title: str) -> list[T
     if any(majority):
         table.rows.append(["always the largest class", *majority])
     return [table] if there else []
+
+
+def lengths(spread: Sequence[dict[str, Any]]) -> Table:
+    """How long the sequences of every task with files are, as ``figures.lengths`` found."""
+    columns = ["task", "split", "sequences", "shortest", "median", "longest", "N", "cut to N"]
+    table = Table("Positions of a sequence", columns)
+    for one in spread:
+        for split, found in one["splits"].items():
+            counts = [found[name] for name in ("sequences", "shortest", "median", "longest")]
+            table.rows.append([one["task"], split, *map(str, counts), str(one["length"]), str(found["cut"])])
+    return table
 
 
 def effort(kept: Iterable[Kept]) -> Table:

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
+from paramixer.config import ParamixerConfig
 from paramixer.tasks.draws import permutation
 from paramixer.tasks.store import Item
-from paramixer.tasks.task import Sequences
+from paramixer.tasks.task import Facts, Sequences
 
 # Sequences of similar length are looked for among so many batches.
 _BUCKET_BATCHES = 50
@@ -48,6 +49,12 @@ class Collate:
         tokens = sequences[0].dtype == torch.int64
         inputs = pad_sequence(list(sequences), batch_first=True, padding_value=self.pad if tokens else 0)
         return Batch(inputs, lengths if self.with_lengths else None, torch.stack(targets))
+
+
+def collate_for(facts: Facts, config: ParamixerConfig) -> Collate:
+    """How sequences of a task become a batch for a model."""
+    pad = facts.vocabulary.pad if facts.vocabulary else None
+    return Collate(pad or 0, config.padding == "length")
 
 
 def epoch_order(lengths: NDArray[np.int64], batch: int, seed: int, epoch: int, bucket: bool) -> list[NDArray[np.int64]]:

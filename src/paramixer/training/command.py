@@ -2,6 +2,7 @@
 
 # No postponed annotations here: the command line reads the fields' types.
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +14,13 @@ from paramixer import machine
 from paramixer.baselines import registry
 from paramixer.config import ParamixerConfig
 from paramixer.network import Paramixer
+from paramixer.presets import quick, recipe
 from paramixer.tasks import registry as tasks
 from paramixer.tasks.command import TaskOptions, print_summary
 from paramixer.tasks.progress import counted
 from paramixer.tasks.task import Task
 from paramixer.training.answers import answers
-from paramixer.training.batches import Collate
+from paramixer.training.batches import collate_for
 from paramixer.training.building import Model, config_for, count_parameters, load_model, model_for
 from paramixer.training.fit import Interrupted, fit
 from paramixer.training.linear import fit_ngrams
@@ -28,6 +30,10 @@ from paramixer.training.processes import accelerator
 from paramixer.training.record import Outcome
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Display, Shown, Silent
+
+# Passes over the data along which the quick recipe's step size falls where nobody says when to stop, and steps that
+# they make at least, unless the paper has fewer passes.
+_QUICK_EPOCHS, _QUICK_STEPS = 20, 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +48,9 @@ class TrainOptions(TrainingOptions, TaskOptions):
     """Go on with the run in this folder; of all other flags only epochs, steps and minutes are heard then."""
     model: dict[str, Any] = field(default_factory=dict)
     """Fields of the model's config; the preset's where nothing is said."""
+    recipe: Literal["paper", "quick"] | None = None
+    """The paper's start and step sizes, or those that learn in minutes; None for the paper's on its tasks, and for the
+    quick ones on a file of your own. What else is said comes first."""
     match: Literal["parameters"] | None = None
     """Size a rival to as many parameters as Paramixer has on the task."""
 
@@ -91,6 +100,7 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
     task = load_task(options, console)
     print_summary(task, console)
+    options = hastened(options, task)
     config = config_for(task, options.model, options.match is not None)
     model = model_for(config, torch.Generator().manual_seed(options.seed))
     _print_chosen(model, folder, console)
@@ -117,6 +127,24 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
         raise Interrupted(f"stopped by {wish}; go on with: paramixer train --resume {folder.path}") from None
 
 
+def hastened(options: TrainOptions, task: Task) -> TrainOptions:
+    """The options with the quick recipe's where nothing was said, if that is wanted; the same again for the result."""
+    wanted = options.recipe or ("quick" if task.name == "own" else "paper")
+    if wanted == "paper" or options.model.get("mixer", registry.OWN) != registry.OWN:
+        return options
+    found = quick(task.preset, task.length)
+    training: dict[str, Any] = {"schedule": "cosine", "warmup": 20} | found.training
+    if options.epochs is None and options.steps is None and options.minutes is None:
+        paper = recipe(task.preset)
+        steps = math.ceil(len(task.train) / (options.batch or paper.batch))
+        training["epochs"] = min(paper.epochs, max(_QUICK_EPOCHS, math.ceil(_QUICK_STEPS / steps)))
+    default = TrainingOptions()
+    unsaid: dict[str, Any] = {
+        name: value for name, value in training.items() if getattr(options, name) == getattr(default, name)
+    }
+    return dataclasses.replace(options, **unsaid, model=found.model | options.model)
+
+
 def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
     """``paramixer evaluate``."""
     processes = accelerator()
@@ -125,8 +153,7 @@ def evaluate(options: EvaluateOptions, console: Console) -> dict[str, float]:
     folder = RunFolder(options.run)
     task = task_of(folder, console)
     model = load_model(folder.model)
-    pad = task.vocabulary.pad if task.vocabulary else None
-    collate = Collate(pad or 0, model.config.padding == "length")
+    collate = collate_for(task, model.config)
     display = Shown(console)
     with display:
         tick = display.evaluating(options.split, len(task.splits[options.split]))

@@ -22,7 +22,7 @@ from paramixer.tasks.draws import permutation
 from paramixer.tasks.task import Sequences, Task
 from paramixer.training import state
 from paramixer.training.answers import answers, autocast
-from paramixer.training.batches import Batch, Collate, epoch_order, loaded, mine
+from paramixer.training.batches import Batch, collate_for, epoch_order, loaded, mine
 from paramixer.training.board import Board
 from paramixer.training.building import count_parameters
 from paramixer.training.inputs import write_inputs
@@ -113,7 +113,7 @@ class _Run:
         lengths = task.train.lengths
         self.bucket = bool(len(np.unique(lengths[:10_000])) > 1) if options.bucket is None else options.bucket
         pad = task.vocabulary.pad if task.vocabulary else None
-        self.collate = Collate(pad or 0, model.config.padding == "length")
+        self.collate = collate_for(task, model.config)
         if not self.collate.with_lengths and pad is None and any(map(_shorter_than(task.length), task.splits.values())):
             raise ValueError("sequences are shorter than N and there is no pad symbol; use padding='length'")
         self.progress = state.Progress(batch=self._per_step)

@@ -23,9 +23,10 @@ from paramixer.tasks.progress import counted
 from paramixer.tasks.store import Item
 from paramixer.tasks.task import Facts
 from paramixer.tasks.unlabelled import Asked
-from paramixer.training.batches import Collate
+from paramixer.training.batches import collate_for
 from paramixer.training.building import Model, load_model
 from paramixer.training.inputs import read_inputs
+from paramixer.training.run_folder import model_folder
 
 # Among so many batches, sequences of similar length are answered together.
 _TOGETHER = 16
@@ -53,11 +54,9 @@ class PredictOptions:
 
 def predict(options: PredictOptions, console: Console) -> int:
     """``paramixer predict``; returns how many sequences were answered."""
-    if not options.run.is_dir():
-        raise FileNotFoundError(f"there is no run folder {options.run}")
     if options.out.resolve() == options.file.resolve():
         raise ValueError(f"--out {options.out} is the file to be read, which would be lost; write elsewhere")
-    folder = options.run / "model" if (options.run / "model").is_dir() else options.run
+    folder = model_folder(options.run)
     model = load_model(folder)
     facts, _ = read_inputs(folder)
     count = 0
@@ -77,8 +76,7 @@ def predict(options: PredictOptions, console: Console) -> int:
 def answered(model: Model, facts: Facts, asked: Iterable[Asked], batch: int) -> Iterator[tuple[str, Row]]:
     """For every sequence, in its order: its id, and a row of the prediction and the probability of each class."""
     model.eval()
-    pad = facts.vocabulary.pad if facts.vocabulary else None
-    collate = Collate(pad or 0, model.config.padding == "length")
+    collate = collate_for(facts, model.config)
     stream = iter(asked)
     while chunk := list(islice(stream, batch * _TOGETHER)):
         order = sorted(range(len(chunk)), key=lambda index: -len(chunk[index].sequence))

@@ -16,6 +16,7 @@ FORMAT = 1
 _HEADER_START = "# paramixer run, format "
 _HEADER = f"{_HEADER_START}{FORMAT}\n"
 _METRICS = {"kind": "format", "format": FORMAT}
+NO_MODEL = "The run has no model yet: nothing was evaluated so far."
 
 
 @dataclass(frozen=True)
@@ -110,3 +111,15 @@ class RunFolder:
         """Only the first so many lines of metrics.jsonl: what came after a checkpoint will come again."""
         text = "".join(json.dumps(line) + "\n" for line in [_METRICS, *self.lines()[:count]])
         replace_file(self.metrics, text.encode())
+
+
+def model_folder(path: Path) -> Path:
+    """The model of a run folder, or the folder itself where it is a model's."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no run folder {path}")
+    run = RunFolder(path)
+    if run.model.is_dir():
+        return run.model
+    if run.config.is_file():
+        raise ValueError(f"{path}: {NO_MODEL[0].lower()}{NO_MODEL[1:-1]}")
+    return path

@@ -1,6 +1,4 @@
-"use strict";
-// The mixing map explorer. A row of A is a unit vector sent back through the factors, last one first; a column is one
-// sent forth. Either takes as many products as the factors have entries, so it is made anew for every position.
+// The mixing map explorer: what feeds a position, or what it feeds, made anew for every position asked for.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const make = (tag, fields = {}, ...children) => {
@@ -13,71 +11,6 @@
 
   // Red, green and blue of #rrggbb.
   const bytes = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-
-  const decoded = (block, length) => {
-    const letters = atob(block.entries);
-    const entries = new Int8Array(letters.length);
-    for (let i = 0; i < letters.length; i++) entries[i] = letters.charCodeAt(i);
-    return { ...block, length, entries };
-  };
-  const entry = (block, factor, place, link) => {
-    const links = block.offsets[factor].length;
-    return block.entries[(factor * block.length + place) * links + link] * block.scales[factor][link];
-  };
-  const target = (block, factor, place, link) => {
-    const there = place + block.offsets[factor][link];
-    if (!block.ring) return there >= 0 && there < block.length ? there : -1;
-    return ((there % block.length) + block.length) % block.length;
-  };
-
-  const source = (block, factor, place, link) => {
-    const there = place - block.offsets[factor][link];
-    if (!block.ring) return there >= 0 && there < block.length ? there : -1;
-    return ((there % block.length) + block.length) % block.length;
-  };
-
-  // One factor applied to a vector, from the left (rows) or from the right (columns), without its residual.
-  const applied = (block, factor, vector, rows) => {
-    const { length, entries, ring } = block;
-    const offsets = block.offsets[factor];
-    const links = offsets.length;
-    const found = new Float64Array(length);
-    offsets.forEach((offset, link) => {
-      const scale = block.scales[factor][link];
-      const shift = ((offset % length) + length) % length;
-      const first = ring ? 0 : Math.max(0, -offset);
-      const last = ring ? length : Math.min(length, length - offset);
-      let at = (factor * length + first) * links + link;
-      for (let place = first; place < last; place++, at += links) {
-        const weight = entries[at] * scale;
-        const there = place + shift < length ? place + shift : place + shift - length;
-        if (rows) found[there] += vector[place] * weight;
-        else found[place] += weight * vector[there];
-      }
-    });
-    return found;
-  };
-
-  // All stages from a vector to its product with the block's matrix.
-  const stages = (block, start, rows) => {
-    const found = [start];
-    const count = block.offsets.length;
-    let vector = start;
-    let sum = Float64Array.from(start);
-    for (let step = 0; step < count; step++) {
-      const next = applied(block, rows ? count - 1 - step : step, vector, rows);
-      if (block.residual === "factor") for (let i = 0; i < next.length; i++) next[i] += vector[i];
-      if (block.residual === "block" && !rows) for (let i = 0; i < next.length; i++) next[i] += start[i];
-      if (block.residual === "block" && rows) {
-        sum = Float64Array.from(sum, (value, i) => value + next[i]);
-        found.push(sum);
-      } else {
-        found.push(next);
-      }
-      vector = next;
-    }
-    return found;
-  };
 
   class Explorer {
     constructor(root, sequences) {
@@ -157,12 +90,11 @@
       this.number = number;
       const sequence = this.sequence;
       this.length = sequence.length;
-      sequence.decoded ??= sequence.blocks.map((block) => decoded(block, sequence.length));
+      sequence.decoded ??= sequence.blocks.map((block) => factors.decoded(block, sequence.length));
       this.blocks = sequence.decoded;
       const options = this.blocks.length
         ? [["rows", "what feeds the position"], ["columns", "what the position feeds"]] : [];
-      if (sequence.evidence) options.push(["evidence", "evidence for the answer"]);
-      if (sequence.occlusion) options.push(["occlusion", "evidence by blotting out"]);
+      options.push(["evidence", "evidence for the answer"], ["occlusion", "evidence by blotting out"]);
       const kept = this.what.value;
       this.what.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
       if (options.some(([value]) => value === kept)) this.what.value = kept;
@@ -187,7 +119,6 @@
     }
 
     show() {
-      const began = performance.now();
       const what = this.what.value;
       if (document.activeElement !== this.at) this.at.value = this.place;
       if (what === "evidence" || what === "occlusion") {
@@ -200,12 +131,12 @@
           this.stages = [vector];
           const order = rows ? [...this.blocks].reverse() : this.blocks;
           for (const block of order) {
-            const found = stages(block, vector, rows);
+            const found = factors.stages(block, vector, rows);
             vector = found[found.length - 1];
             this.stages.push(vector);
           }
         } else {
-          this.stages = stages(this.blocks[Number(this.block.value)], vector, rows);
+          this.stages = factors.stages(this.blocks[Number(this.block.value)], vector, rows);
         }
       }
       this.values = this.stages[this.stages.length - 1];
@@ -214,7 +145,6 @@
       this.table();
       this.draw();
       this.root.dataset.place = this.place;
-      this.root.dataset.milliseconds = performance.now() - began;
     }
 
     symbol(place) {
@@ -288,8 +218,8 @@
       block.offsets.forEach((offsets, factor) => {
         const line = make("tr", {}, make("th", { scope: "row", textContent: `factor ${factor + 1}` }));
         // Rows: the links that the position writes. Columns: those that others write to it.
-        const places = offsets.map((_, link) => (rows ? target(block, factor, this.place, link) : source(block, factor, this.place, link)));
-        const weights = places.map((there, link) => (there < 0 ? 0 : entry(block, factor, rows ? this.place : there, link)));
+        const places = offsets.map((offset) => factors.wrapped(block, this.place + (rows ? offset : -offset)));
+        const weights = places.map((there, link) => (there < 0 ? 0 : factors.entry(block, factor, rows ? this.place : there, link)));
         const most = Math.max(1e-300, ...weights.map(Math.abs));
         weights.forEach((weight, link) => {
           const there = places[link];

@@ -141,12 +141,15 @@ def test_links_written_once_a_symbol_are_the_same_links(protocol, lengths, ring,
     symbols = torch.randint(15, (4, 12), generator=generator)
     weights = torch.randn(4, 12, 4, generator=generator, dtype=torch.float64)
     found = []
-    for mixed in (lambda v, t: block(v, t[symbols], lengths), lambda v, t: block.by_symbol(v, t, symbols, lengths)):
+    for mixed in (lambda v, t: block(v, t[symbols], lengths), lambda v, t: block(v, t, lengths, symbols)):
         leaves = values.clone().requires_grad_(), table.clone().requires_grad_()
         answer = mixed(*leaves)
         found.append([answer, *torch.autograd.grad((answer * weights).sum(), [*leaves, *block.parameters()])])
     for expected, other in zip(*found, strict=True):
         cases.assert_close(other, expected, 1e-10)
+    for inputs, ids in ((table[:, :2], symbols), (table, symbols[:, :5]), (table[symbols], symbols)):
+        with pytest.raises(ValueError, match=r"expected \[symbols, 3\] and \[4, 12\]"):
+            block(values, inputs, lengths, ids)
 
 
 def test_blocks_are_drawn_as_torch_draws_linear_layers(generator):

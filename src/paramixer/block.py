@@ -123,35 +123,34 @@ class ParamixerBlock(nn.Module):
             self._start(init, generator)
         self.dropout = Dropout(dropout)
 
-    def forward(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
-        """Values ``[batch, length, channels]`` mixed by links that inputs ``[batch, length, inputs]`` write."""
-        self._check("values", values, self.channels)
-        self._check("inputs", inputs, self.inputs)
-        if lengths is not None:
-            lengths = self._counts(lengths, values)
-        mixed: Tensor = self.dropout(self._mix(self.g(values, lengths), inputs, lengths))
-        return mixed
-
-    def by_symbol(
-        self, values: Tensor, table: Tensor, symbols: Tensor, lengths: Tensor | Sequence[int] | None = None
+    def forward(
+        self,
+        values: Tensor,
+        inputs: Tensor,
+        lengths: Tensor | Sequence[int] | None = None,
+        symbols: Tensor | None = None,
     ) -> Tensor:
-        """What :meth:`forward` gives for the inputs ``table[symbols]``, with the links of each symbol written once.
+        """Values mixed by the links that inputs write.
 
         Args:
             values: ``[batch, length, channels]``.
-            table: ``[symbols, inputs]``, a row for every symbol.
-            symbols: ``[batch, length]``, which row each position has.
-            lengths: ``[batch]``, as in :meth:`forward`.
+            inputs: ``[batch, length, inputs]``; with symbols a table ``[symbols, inputs]``.
+            lengths: ``[batch]``, how many positions of each sequence count.
+            symbols: ``[batch, length]``, whose row of the table each position has: the result is that of the inputs
+                ``table[symbols]``, but the links of a symbol are written only once.
         """
         self._check("values", values, self.channels)
+        if symbols is None:
+            self._check("inputs", inputs, self.inputs)
+        elif inputs.shape[1:] != (self.inputs,) or symbols.shape != values.shape[:2]:
+            raise ValueError(
+                f"inputs and symbols have shapes {list(inputs.shape)} and {list(symbols.shape)}, "
+                f"expected [symbols, {self.inputs}] and {list(values.shape[:2])}"
+            )
         if lengths is not None:
             lengths = self._counts(lengths, values)
         start: Tensor = self.g(values, lengths)
-        mixed = start
-        for entries, offsets in zip(self._written(table[None])[0], self.offsets, strict=True):
-            added = {"factor": mixed, "block": start, "none": None}[self.residual]
-            mixed = link_mix(lookup(symbols, entries), mixed, offsets, lengths, self.ring)
-            mixed = mixed if added is None else mixed + added
+        mixed = self._mix(start, inputs, lengths) if symbols is None else self._chain(start, inputs, symbols, lengths)
         dropped: Tensor = self.dropout(mixed)
         return dropped
 
@@ -249,6 +248,15 @@ class ParamixerBlock(nn.Module):
 
     def _mix(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
         return paramix(inputs, values, *self._parameters_of_links(), lengths, self.ring, self.keep)
+
+    def _chain(self, start: Tensor, table: Tensor, symbols: Tensor, lengths: Tensor | None) -> Tensor:
+        """The same factor by factor, with entries that are looked up."""
+        mixed = start
+        for entries, offsets in zip(self._written(table[None])[0], self.offsets, strict=True):
+            added = {"factor": mixed, "block": start, "none": None}[self.residual]
+            mixed = link_mix(lookup(symbols, entries), mixed, offsets, lengths, self.ring)
+            mixed = mixed if added is None else mixed + added
+        return mixed
 
     def _parameters_of_links(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, str]:
         return self.w1, self.b1, self.w2, self.b2, self.offsets, self.residual

@@ -143,9 +143,7 @@ class Paramixer(nn.Module):
         values: Tensor = self.dropout(first)
         for block in self.blocks:
             if symbols is not None:
-                assert isinstance(block, ParamixerBlock)
-                assert isinstance(self.embedding, nn.Embedding)
-                values = block.by_symbol(values, self.embedding.weight, symbols, lengths)
+                values = block(values, self.embedding.weight, lengths, symbols)
             else:
                 values = block(values, first if self.config.link_input == "first" else values, lengths)
         return values

@@ -22,6 +22,7 @@ from paramixer.training.run_folder import RunFolder
 
 SMALL = ["--steps", "6", "--batch", "4", "--evaluate_every", "3"]
 MODEL = ["--model.channels", "6", "--model.hidden", "5"]
+STARS = ["reviews.csv", "--text", "review", "--label", "stars"]
 ORDER = ["train", "order", "--length", "12", "--train", "40", "--validation", "9", "--test", "7", *SMALL, *MODEL]
 
 
@@ -72,19 +73,9 @@ def test_print_config_and_config_round_trip(capsys):
     assert RunFolder(Path("run")).read_record()["model"]["init"] == "identity"
 
 
-def test_ones_own_file_gets_the_quick_recipe_unless_told_otherwise(reviews):
-    own = [
-        "train",
-        str(reviews),
-        "--text",
-        "review",
-        "--label",
-        "stars",
-        "--model.channels",
-        "4",
-        "--model.hidden",
-        "4",
-    ]
+@pytest.mark.usefixtures("reviews")
+def test_ones_own_file_gets_the_quick_recipe_unless_told_otherwise():
+    own = ["train", *STARS, "--model.channels", "4", "--model.hidden", "4"]
     assert main([*own, "--steps", "1", "--learning_rate", "0.01", "--out", "quick"]) == 0
     said = RunFolder(Path("quick")).read_config()
     assert (said["learning_rate"], said["link_rate"], said["schedule"]) == (0.01, 0.03, "cosine")
@@ -109,33 +100,16 @@ def test_the_quick_recipe_ends_by_itself(reviews):
     assert hastened(chosen, task) == chosen
 
 
-def test_ones_own_file_trains_evaluates_and_predicts(reviews, capsys):
-    assert (
-        main(
-            [
-                "train",
-                str(reviews),
-                "--text",
-                "review",
-                "--label",
-                "stars",
-                "--id",
-                "name",
-                *SMALL,
-                *MODEL,
-                "--out",
-                "run",
-            ]
-        )
-        == 0
-    )
+@pytest.mark.usefixtures("reviews")
+def test_ones_own_file_trains_evaluates_and_predicts(capsys):
+    assert main(["train", *STARS, "--id", "name", *SMALL, *MODEL, "--out", "run"]) == 0
     record = RunFolder(Path("run")).read_record()
     assert record["model"]["outputs"] == 2
     assert record["model"]["padding"] == "length"
     assert main(["evaluate", "run"]) == 0
     assert f"accuracy {record['test']['accuracy']:.4f}" in capsys.readouterr().out
     for suffix in ("csv", "jsonl", "parquet"):
-        assert main(["predict", "run", str(reviews), "--out", f"out/found.{suffix}"]) == 0
+        assert main(["predict", "run", "reviews.csv", "--out", f"out/found.{suffix}"]) == 0
     with Path("out/found.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [f"r{number}" for number in range(60)]

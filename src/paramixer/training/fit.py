@@ -147,12 +147,12 @@ class _Run:
             self.folder.write_config(started_with)
             self.folder.keep_lines(0)
             self.folder.write_record(self._record(None))
-        if self.options.settle and state.latest(self.folder.state) is None:
-            self._settle()
         was = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(self.options.deterministic or was)
         try:
             with self.display, asked_to_stop() as stop:
+                if self.options.settle and state.latest(self.folder.state) is None:
+                    self._settle()
                 why = self._train(stop)
                 return self._finish(why)
         finally:
@@ -183,7 +183,9 @@ class _Run:
         some = permutation(len(self.task.train), self.seed)[:SEQUENCES]
         batch = next(loaded(self.task.train, [some], self.collate))
         device = self.accelerator.device
-        settle(self.plain, batch.inputs.to(device), None if batch.lengths is None else batch.lengths.to(device))
+        lengths = None if batch.lengths is None else batch.lengths.to(device)
+        tick = self.display.evaluating("settling", self.plain.config.blocks)
+        settle(self.plain, batch.inputs.to(device), lengths, tick)
 
     def _train(self, stop: dict[str, str]) -> str:
         self._since = self._saved_at = self._logged_at = time.monotonic()

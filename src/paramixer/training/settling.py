@@ -6,6 +6,8 @@ again and again as it moves, and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +20,9 @@ SEQUENCES = 32
 
 
 @torch.no_grad()
-def settle(model: Paramixer, inputs: Tensor, lengths: Tensor | None = None) -> None:
+def settle(
+    model: Paramixer, inputs: Tensor, lengths: Tensor | None = None, tick: Callable[[int], None] = lambda done: None
+) -> None:
     """Shift and scale every g so that what the next block or the head reads has mean 0 and variance 1.
 
     The mean is taken in every channel, the variance over all of them.
@@ -27,6 +31,7 @@ def settle(model: Paramixer, inputs: Tensor, lengths: Tensor | None = None) -> N
         model: of Paramixer's own blocks; changed in place.
         inputs: some of the training sequences.
         lengths: their lengths, as for the model itself.
+        tick: is told of every block that is done.
     """
     was = model.training
     model.eval()
@@ -52,4 +57,5 @@ def settle(model: Paramixer, inputs: Tensor, lengths: Tensor | None = None) -> N
         last.weight.div_(size)
         last.bias.div_(size)
         values = block(values, links, counts)
+        tick(1)
     model.train(was)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import itertools
 import resource
 
@@ -33,10 +34,15 @@ def dense_factors(block: pm.ParamixerBlock, inputs: Tensor) -> Tensor:
     )
 
 
-@pytest.mark.parametrize("residual", cases.RESIDUALS)
-@pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
-@pytest.mark.parametrize("lengths", [None, [12, 0, 1, 7]], ids=["full", "lengths"])
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+def in_every_mode(test):
+    """For every residual, on rings and lines, with and without lengths, for every protocol."""
+    test = pytest.mark.parametrize("residual", cases.RESIDUALS)(test)
+    test = pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])(test)
+    test = pytest.mark.parametrize("lengths", [None, [12, 0, 1, 7]], ids=["full", "lengths"])(test)
+    return pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)(test)
+
+
+@in_every_mode
 def test_mixing_matrix_times_g_is_the_block(protocol, lengths, ring, residual, generator):
     block, values, inputs = block_and_input(12, protocol, generator, batch=4, residual=residual, ring=ring)
     matrix = block.mixing_matrix(inputs, lengths)
@@ -130,10 +136,7 @@ def test_a_local_start_reads_neighbours_and_an_averaging_one_everything(generato
     assert 0.5 < block.g(values).std() < 2
 
 
-@pytest.mark.parametrize("residual", cases.RESIDUALS)
-@pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
-@pytest.mark.parametrize("lengths", [None, [12, 0, 1, 7]], ids=["full", "lengths"])
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=str)
+@in_every_mode
 def test_links_written_once_a_symbol_are_the_same_links(protocol, lengths, ring, residual, generator):
     block, values, _ = block_and_input(12, protocol, generator, batch=4, residual=residual, ring=ring)
     # More symbols than positions, some of them never used.
@@ -150,6 +153,23 @@ def test_links_written_once_a_symbol_are_the_same_links(protocol, lengths, ring,
     for inputs, ids in ((table[:, :2], symbols), (table, symbols[:, :5]), (table[symbols], symbols)):
         with pytest.raises(ValueError, match=r"expected \[symbols, 3\] and \[4, 12\]"):
             block(values, inputs, lengths, ids)
+
+
+@in_every_mode
+def test_links_written_once_a_symbol_agree_with_the_reference_in_single_precision(
+    protocol, lengths, ring, residual, generator
+):
+    exact, values, _ = block_and_input(12, protocol, generator, batch=4, residual=residual, ring=ring)
+    table = torch.randn(20, 3, generator=generator, dtype=torch.float64)
+    symbols = torch.randint(15, (4, 12), generator=generator)
+    found = []
+    for block, v, t in ((exact, values, table), (copy.deepcopy(exact).float(), values.float(), table.float())):
+        leaves = v.clone().requires_grad_(), t.clone().requires_grad_()
+        inputs = (leaves[1][symbols], lengths) if block is exact else (leaves[1], lengths, symbols)
+        answer = block(leaves[0], *inputs)
+        found.append([answer, *torch.autograd.grad(answer.square().sum(), [*leaves, *block.parameters()])])
+    for expected, other in zip(*found, strict=True):
+        cases.assert_close(other.double(), expected, 1e-5)
 
 
 def test_blocks_are_drawn_as_torch_draws_linear_layers(generator):

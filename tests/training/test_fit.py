@@ -261,6 +261,12 @@ def test_a_settled_model_hands_on_what_is_centred_and_of_size_one(lengths, pooli
         assert values[read].std().item() == pytest.approx(1, abs=1e-4)
 
 
+def test_sequences_that_are_all_the_same_cannot_settle_a_model():
+    model = tiny.model(init="local", padding="length", pooling="cls")
+    with pytest.raises(ValueError, match="settle: block 1 gives the 6 sequences nothing to scale"):
+        settle(model, torch.ones(6, 12, dtype=torch.int64))
+
+
 def test_a_run_settles_once(tmp_path):
     options = dataclasses.replace(tiny.OPTIONS, settle=True)
     whole, _ = tiny.run(tmp_path / "whole", options)

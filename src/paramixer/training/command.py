@@ -50,7 +50,7 @@ class TrainOptions(TrainingOptions, TaskOptions):
     """Fields of the model's config; the preset's where nothing is said."""
     recipe: Literal["paper", "quick"] | None = None
     """The paper's start and step sizes, or those that learn in minutes; None for the paper's on its tasks, and for the
-    quick ones on a file of your own. What else is said comes first."""
+    quick ones on a file of your own. What else is said comes first, unless it is a default."""
     match: Literal["parameters"] | None = None
     """Size a rival to as many parameters as Paramixer has on the task."""
 

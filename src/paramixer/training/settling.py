@@ -17,6 +17,8 @@ from paramixer.ops.checks import past_end
 
 # How many sequences tell what is common to all.
 SEQUENCES = 32
+# Row sums of A and sizes of values below this are nothing to divide by.
+_LEAST = 1e-4
 
 
 @torch.no_grad()
@@ -54,6 +56,10 @@ def settle(
         sums = (block(values, links, counts)[read] - found).mean()
         last.bias.sub_(1 + found.mean(0) / sums)
         size = block(values, links, counts)[read].std()
+        if not (sums.abs() > _LEAST and size > _LEAST):
+            raise ValueError(
+                f"settle: block {number + 1} gives the {len(inputs)} sequences nothing to scale; leave it out"
+            )
         last.weight.div_(size)
         last.bias.div_(size)
         values = block(values, links, counts)

@@ -21,8 +21,8 @@ Models are chosen on validation, and test is looked at once. Where a recipe diff
 initialisation, steps of their own size for links and head, a step size that falls along a cosine, smaller batches of
 long sequences, less dropout), the records say so and docs/architecture.md says why. Besides the trials listed below,
 the recipes of Text, Image, genome, documents and Adding at 2048 were found in some 45 side trials of 2 to 8 minutes
-without records, with the seed of the runs, on training loss and part of validation. The rivals had no such search: what stands
-here does not compare them with us on equal terms.
+without records, with the seed of the runs, on training loss and part of validation. The rivals had no such
+search: what stands here does not compare them with us on equal terms.
 """
 
 

@@ -53,7 +53,12 @@ def test_a_run_leaves_all_it_promises(tmp_path):
     assert len(list(folder.state.iterdir())) == 1
 
 
-def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("errors", "losses", "step"),
+    [([0.5, 0.2, 0.9], [3, 2, 1], 8), ([0.5, 0.0, 0.0], [3, 2, 1], 12), ([0.5, 0.0, 0.0], [3, 1, 2], 8)],
+    ids=["by metric", "of equals the smaller loss, later", "of equals the smaller loss, earlier"],
+)
+def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(errors, losses, step, tmp_path, monkeypatch):
     looks = []
     measure = loop._Run._measure
 
@@ -61,14 +66,15 @@ def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(tmp_path, 
         looks.append(name)
         found = measure(self, split, name)
         if name == "validation":
-            found["error"] = [0.5, 0.2, 0.9][looks.count("validation") - 1]
+            number = looks.count("validation") - 1
+            found |= {"error": errors[number], "loss": losses[number]}
         return found
 
     monkeypatch.setattr(loop._Run, "_measure", watched)
     _, outcome = tiny.run(tmp_path)
     assert looks == ["validation"] * 3 + ["test"]
-    assert outcome.best_step == 8
-    assert outcome.validation == 0.2
+    assert outcome.best_step == step
+    assert outcome.validation == min(errors)
 
 
 @pytest.mark.parametrize("rates", [{}, {"link_rate": 0.5, "head_rate": 0.25}], ids=["one rate", "rates"])

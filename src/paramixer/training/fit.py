@@ -300,10 +300,12 @@ class _Run:
 
     def _evaluate(self) -> None:
         found = self._measure(self.task.validation, "validation")
-        progress, value = self.progress, found[self.task.metric]
+        progress, value, loss = self.progress, found[self.task.metric], found["loss"]
         better = self.metric.better(value, progress.best)
+        if value == progress.best and progress.best_loss is not None:
+            better = loss < progress.best_loss
         if better:
-            progress.best, progress.best_step, progress.worse = value, progress.step, 0
+            progress.best, progress.best_loss, progress.best_step, progress.worse = value, loss, progress.step, 0
         else:
             progress.worse += 1
         progress.evaluated = progress.step

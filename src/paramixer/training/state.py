@@ -40,6 +40,8 @@ class Progress:
     """Positions seen."""
     best: float | None = None
     """The best validation metric."""
+    best_loss: float | None = None
+    """The loss that came with it."""
     best_step: int | None = None
     """And when it was reached."""
     worse: int = 0

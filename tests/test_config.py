@@ -168,11 +168,11 @@ def test_links_follow_protocol_and_length(name, protocol, length, links):
     assert config.length == (length or pm.preset(name).length)
 
 
-@pytest.mark.parametrize("name", ["adding", "listops", "image", "text", "documents-32k", "hfdna", "mtcdna"])
+@pytest.mark.parametrize("name", ["adding", "order", "listops", "pathfinder", "image", "text", "documents-32k", "mtcdna"])
 def test_quick_recipes_are_settings_that_exist(name):
     found = presets.quick(name, 2048)
     assert pm.TrainingOptions(**found.training).learning_rate
-    assert dataclasses.replace(pm.preset(name, length=2048), **found.model).init in ("identity", "local")
+    assert dataclasses.replace(pm.preset(name, length=2048), **found.model).init != "paper"
     assert presets.quick("hfdna", 16384).training["head_rate"] < presets.quick("hfdna", 256).training["head_rate"] < 1
     with pytest.raises(ValueError, match="did you mean 'hfdna'"):
         presets.quick("hfdn", 64)

@@ -290,3 +290,14 @@ def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(gen
     assert rows.min() > 0
     assert rows.max() < 0.5
     assert not build(SYMBOLS, init="local", pooling="mean").blocks[1].b2.any()
+
+
+@pytest.mark.parametrize("pooling", ["flat", "mean"])
+def test_an_even_start_weighs_every_position_alike(pooling, generator):
+    features = pm.ParamixerConfig(length=40, outputs=3, features=2, init="even", pooling=pooling)
+    model = pm.Paramixer(features, generator=generator)
+    weights = model.head.linear.weight.reshape(3, -1, features.channels)
+    assert torch.equal(weights, weights[:, :1].expand_as(weights))
+    answers = weights.flatten(1) @ torch.randn(weights[0].numel(), 2000, generator=generator)
+    assert 0.5 < answers.std() < 2
+    assert torch.equal(model.blocks[0].b2, torch.zeros_like(model.blocks[0].b2))

@@ -32,6 +32,15 @@ def scale_keeping_(layer: nn.Linear, generator: Generator | None) -> None:
     nn.init.zeros_(layer.bias)
 
 
+def even_(weight: Tensor, channels: int, generator: Generator | None) -> None:
+    """A head's weights ``[outputs, positions * channels]``, the same for all positions; answers of size one."""
+    outputs, width = weight.shape
+    alike = torch.empty(outputs, channels, dtype=weight.dtype, device=weight.device)
+    nn.init.normal_(alike, std=1 / math.sqrt(width), generator=generator)
+    with torch.no_grad():
+        weight.copy_(alike.repeat(1, width // channels))
+
+
 def embedding(rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None) -> Embedding:
     """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen."""
     table: Embedding = skip_init(Embedding, rows, channels, pad, device=_device())  # type: ignore[no-untyped-call]

@@ -48,12 +48,15 @@ class Paramixer(nn.Module):
         self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
+        if config.init in ("local", "even") and self.positions is not None:
+            # Where a symbol stands tells less than which it is.
+            self.positions.weight.data *= 0.1
         if config.init == "local":
-            if self.positions is not None:
-                # Where a symbol stands tells less than which it is.
-                self.positions.weight.data *= 0.1
             # What a head makes of values that mean nothing yet is noise, over all of a long sequence much of it.
             nn.init.zeros_(self.head.linear.weight)
+        if config.init == "even":
+            # What blocks learn from one position then holds at all of them, long before the head has seen them all.
+            initialisation.even_(self.head.linear.weight, config.channels, generator)
 
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
         """Logits or values for a batch of sequences.
@@ -206,7 +209,8 @@ def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[
     if config.mixer != registry.OWN:
         return registry.layers(config, generator)
     # Position 0 sees the whole sequence from the start only through a chain that reaches all of it.
-    averaging = config.blocks - 1 if config.init == "local" and config.pooling == "cls" else None
+    start = "local" if config.init == "even" else config.init
+    averaging = config.blocks - 1 if start == "local" and config.pooling == "cls" else None
     return [
         ParamixerBlock(
             config.length,
@@ -216,7 +220,7 @@ def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[
             residual=config.residual,
             ring=config.ring,
             dropout=config.block_dropout,
-            init="average" if number == averaging else config.init,
+            init="average" if number == averaging else start,
             keep=config.keep,
             generator=generator,
         )

@@ -54,10 +54,9 @@ _QUICK_GENOME: tuple[dict[str, Any], dict[str, Any]] = (
     # In a fraction of the paper's steps nothing is overfitted, and dropout of 0.8 would only slow it down.
     {"init": "local", "embedding_dropout": 0.0, "block_dropout": 0.0},
 )
-_QUICK_SYNTHETIC: tuple[dict[str, Any], dict[str, Any]] = ({"learning_rate": 2e-3}, {"init": "local"})
 _QUICK: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "adding": _QUICK_SYNTHETIC,
-    "order": _QUICK_SYNTHETIC,
+    "adding": ({"learning_rate": 2e-3, "settle": True}, {"init": "even"}),
+    "order": ({"learning_rate": 2e-3}, {"init": "local"}),
     "listops": ({"learning_rate": 3e-3}, {"init": "identity"}),
     "pathfinder": ({"learning_rate": 2e-3, "head_rate": 0.3, "clip": 1.0}, {"init": "local", "embedding_bound": 0.1}),
     "text": ({"learning_rate": 1e-3, "link_rate": 0.03, "clip": 1.0}, _BY_SYMBOL),
@@ -128,7 +127,7 @@ def quick(name: str, length: int) -> Quick:
     """Another start and step sizes of their own for the parts of a model, by the task's preset and N."""
     _check(name)
     training, model = _QUICK[name]
-    if _QUICK[name] is _QUICK_SYNTHETIC:
+    if name in ("adding", "order"):
         # A flat head has a weight for every position: the more there are, the more rarely it sees each of them matter.
         training = training | {"head_rate": float(f"{min(1.0, 300 / length):.1g}")}
     if _QUICK[name] is _QUICK_GENOME:

@@ -168,7 +168,9 @@ def test_links_follow_protocol_and_length(name, protocol, length, links):
     assert config.length == (length or pm.preset(name).length)
 
 
-@pytest.mark.parametrize("name", ["adding", "order", "listops", "pathfinder", "image", "text", "documents-32k", "mtcdna"])
+@pytest.mark.parametrize(
+    "name", ["adding", "order", "listops", "pathfinder", "image", "text", "documents-32k", "mtcdna"]
+)
 def test_quick_recipes_are_settings_that_exist(name):
     found = presets.quick(name, 2048)
     assert pm.TrainingOptions(**found.training).learning_rate

@@ -96,8 +96,8 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
             if task == "order" and length > 16384:
                 continue
             run = _bounded(scale, task, 30, length=length, until="error=0", evaluate_every=250)
-            # To the end of the cosine: no mistake in 5000 sequences does not yet promise none in others. Beyond 1024 the
-            # minutes are over first.
+            # To the end of the cosine: no mistake in 5000 sequences does not yet promise none in others. Beyond 1024
+            # the minutes are over first.
             pace = {"steps": 3000, "until": None} if scale == "cpu" and length <= 1024 else {}
             own = changed(run, _start(scale, task, length) | pace)
             yield from _seeded("figure-synthetic", CHORD, f"{task} {length}", scale, own)

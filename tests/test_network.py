@@ -299,5 +299,5 @@ def test_an_even_start_weighs_every_position_alike(pooling, generator):
     weights = model.head.linear.weight.reshape(3, -1, features.channels)
     assert torch.equal(weights, weights[:, :1].expand_as(weights))
     answers = weights.flatten(1) @ torch.randn(weights[0].numel(), 2000, generator=generator)
-    assert 0.5 < answers.std() < 2
+    assert 1 < answers.std() < 4
     assert torch.equal(model.blocks[0].b2, torch.zeros_like(model.blocks[0].b2))

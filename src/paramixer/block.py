@@ -25,7 +25,7 @@ from paramixer.ops.door import checked_chain
 from paramixer.ops.dropout import Dropout
 from paramixer.ops.lookup import lookup
 
-INITS = ("paper", "identity", "local", "average")
+INITS = ("paper", "identity", "even", "local", "average")
 
 # How far "near" reaches: CDIL's nine links, and as far with CHORD.
 _NEIGHBOURS = 4
@@ -67,8 +67,8 @@ class ParamixerBlock(nn.Module):
         ring: with False, links that leave the sequence contribute nothing.
         dropout: probability of a zero in the output, while training.
         init: "paper" draws as torch does; "identity" shrinks the last layer of every link MLP tenfold and zeroes its
-            bias, so that (with a residual) the chain starts near the identity; "local" does so but for the links of
-            the first factor to the nearest neighbours, and draws g to keep its input's scale; "average" is local
+            bias, so that (with a residual) the chain starts near the identity; "even" also draws g to keep its input's
+            scale; "local" is even but for the links of the first factor to the nearest neighbours; "average" is local
             around factors that average over their links.
         keep: keep every keep-th factor's input for the backward pass and recompute the others.
         generator: where the initial parameters are drawn from; torch's global generator by default.
@@ -218,10 +218,11 @@ class ParamixerBlock(nn.Module):
 
     @torch.no_grad()
     def _start(self, init: str, generator: Generator | None) -> None:
-        """Chains near the identity, but for what "local" and "average" ask."""
+        """Chains near the identity, but for what the others ask."""
         scale, bias = torch.full(self.offsets.shape, 0.1, device="cpu"), torch.zeros(self.offsets.shape, device="cpu")
-        if init != "identity":
+        if init in ("local", "average"):
             scale[0, self.offsets[0].abs() <= _NEIGHBOURS] = 1.0
+        if init != "identity":
             for layer in (self.g[0], self.g[2]):
                 assert isinstance(layer, nn.Linear)
                 initialisation.scale_keeping_(layer, generator)

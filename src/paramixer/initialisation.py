@@ -33,10 +33,10 @@ def scale_keeping_(layer: nn.Linear, generator: Generator | None) -> None:
 
 
 def even_(weight: Tensor, channels: int, generator: Generator | None) -> None:
-    """A head's weights ``[outputs, positions * channels]``, the same for all positions; answers of size one."""
+    """A head's weights ``[outputs, positions * channels]``, the same for all positions; answers of size two."""
     outputs, width = weight.shape
     alike = torch.empty(outputs, channels, dtype=weight.dtype, device=weight.device)
-    nn.init.normal_(alike, std=1 / math.sqrt(width), generator=generator)
+    nn.init.normal_(alike, std=2 / math.sqrt(width), generator=generator)
     with torch.no_grad():
         weight.copy_(alike.repeat(1, width // channels))
 

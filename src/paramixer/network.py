@@ -209,8 +209,7 @@ def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[
     if config.mixer != registry.OWN:
         return registry.layers(config, generator)
     # Position 0 sees the whole sequence from the start only through a chain that reaches all of it.
-    start = "local" if config.init == "even" else config.init
-    averaging = config.blocks - 1 if start == "local" and config.pooling == "cls" else None
+    averaging = config.blocks - 1 if config.init in ("local", "even") and config.pooling == "cls" else None
     return [
         ParamixerBlock(
             config.length,
@@ -220,7 +219,7 @@ def blocks(config: ParamixerConfig, generator: Generator | None = None) -> list[
             residual=config.residual,
             ring=config.ring,
             dropout=config.block_dropout,
-            init="average" if number == averaging else start,
+            init="average" if number == averaging else config.init,
             keep=config.keep,
             generator=generator,
         )

@@ -71,10 +71,10 @@ class ParamixerConfig:
     """What padding is: a symbol at an ordinary position, up to the full length, or nothing, each sequence mixing on a
     ring of its own length."""
     init: Literal["paper", "identity", "local", "even"] = "paper"
-    """How blocks start: drawn as torch draws linear layers; with chains close to the identity; with chains that read the
-    nearest neighbours, a g that keeps the values' scale, a head of zeros and, where that reads position 0 alone, a last
-    chain that averages over the sequence; or like that without neighbours, and with a head that weighs every position
-    alike."""
+    """How blocks start: drawn as torch draws linear layers; with chains close to the identity; with chains that read
+    the nearest neighbours, a g that keeps the values' scale, a head of zeros and, where that reads position 0 alone, a
+    last chain that averages over the sequence; or like that without neighbours, and with a head that weighs every
+    position alike."""
     embedding_bound: float | None = None
     """Token embeddings start uniform within this bound; None for standard normal."""
     keep: int = 1

@@ -87,7 +87,7 @@ def test_ones_own_file_gets_the_quick_recipe_unless_told_otherwise():
     assert main([*own, "--steps", "1", "--model", "transformer", "--out", "rival"]) == 0
     assert "link_rate" not in RunFolder(Path("rival")).read_config()
     assert main([*ORDER, "--recipe", "quick", "--out", "order"]) == 0
-    assert RunFolder(Path("order")).read_config()["learning_rate"] == 0.005
+    assert RunFolder(Path("order")).read_config()["learning_rate"] == 0.002
 
 
 def test_the_quick_recipe_ends_by_itself(reviews):

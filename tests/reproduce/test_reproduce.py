@@ -230,8 +230,15 @@ def test_other_claims_follow_their_records():
     assert claims.rivals_fail([kept(name, "adding 2048", 0.0) for name in names], names, 2048).verdict == "contradicted"
     assert claims.rivals_fail([], names, 2048).verdict == "cannot tell yet"
     rows = ("links from X0", "links from the block's input")
-    both = [kept(row, "adding 1024", value) for row, value in zip(rows, (0.0, 0.1), strict=True)]
-    assert claims.links_from_first(both).verdict == "supported"
+    for errors, verdict in {
+        (0.0, 0.1): "supported",
+        (0.1, 0.0): "contradicted",
+        (0.0, 0.0): "cannot tell yet",
+        # Two sequences of 5000.
+        (0.0, 0.0004): "cannot tell yet",
+    }.items():
+        both = [kept(row, "adding 1024", value) for row, value in zip(rows, errors, strict=True)]
+        assert claims.links_from_first(both).verdict == verdict
     lra = [kept(row, task, value) for task in ("text", "image") for row, value in ((CHORD, 0.5), ("Performer", 0.4))]
     assert claims.best_on_lra(lra).verdict == "cannot tell yet"
     assert claims.best_on_lra([*lra, kept("S4D", "image", 0.9)]).verdict == "contradicted"

@@ -174,6 +174,34 @@ def test_smoke_runs_a_figure_to_its_table(capsys, monkeypatch):
     assert "Synthetic tasks" not in Path("docs/results.md").read_text()
 
 
+def test_singular_values_that_cannot_be_measured_anew_are_no_silent_matter(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    assert main(["reproduce", "figure-rank"]) == 0
+    assert "not measured anew" not in capsys.readouterr().out
+    before = times()
+    Path("runs").rename("gone")
+    assert main(["reproduce", "figure-rank"]) == 0
+    assert "singular values are not measured anew" in capsys.readouterr().out
+    assert times() == before
+
+
+@pytest.mark.parametrize("name", ["figure-synthetic", "table-lra", "table-genome", "figure-rank"])
+def test_rivals_start_as_paramixer_does(name):
+    """But for what belongs to links; where there is a grid, it is one of its choices."""
+    every = list(EXPERIMENTS[name]("cpu", EVERYWHERE))
+    own = {one.column: one.options for one in every if one.row in (CHORD, cells.CDIL)}
+    rivals = [one for one in every if (mixer := one.options.model.get("mixer")) and mixer != "ngrams"]
+    assert rivals
+    for rival in rivals:
+        starts = [rival.final(choice) for choice in rival.grid]
+        ours = own[rival.column]
+        shared = [
+            (start.learning_rate, start.head_rate, start.clip, start.model.get("init"), start.settle, start.link_rate)
+            for start in starts
+        ]
+        assert (ours.learning_rate, ours.head_rate, ours.clip, ours.model.get("init"), False, 1.0) in shared
+
+
 @pytest.mark.slow
 def test_smoke_runs_everything(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")

@@ -103,6 +103,7 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
             shown = {"smoke": (32,), "cpu": (512, 2048) if task == "adding" else (), "paper": (length,)}[scale]
             if length in shown:
                 short = _bounded(scale, task, 12, length=length, until="error=0", evaluate_every=250)
+                short = changed(short, _rivals_start(scale, task, length))
                 for name in rivals:
                     yield from _rival("figure-synthetic", name, f"{task} {length}", scale, short)
 
@@ -116,7 +117,7 @@ def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
         "listops": ({"learning_rate": None}, {"learning_rate": 3e-3}),
     }
     plan: list[tuple[str, int, tuple[str, ...], tuple[str, ...]]] = [
-        ("image", 45, ("chord", "cdil"), ("transformer", "cdil-cnn")),
+        ("image", 45, ("chord", "cdil"), ("transformer", "performer")),
         ("text", 60, ("cdil", "chord"), ("nystromformer",)),
         ("pathfinder", 60, ("chord", "cdil"), ("performer",)),
         ("listops", 30, ("chord", "cdil"), ("nystromformer",)),
@@ -130,8 +131,8 @@ def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
             grid = grids[task] if scale == "cpu" else ({},)
             yield from _seeded("table-lra", CHORD if protocol == "chord" else CDIL, task, scale, own, grid)
         for name in rivals:
-            rates = ({}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
-            yield from _rival("table-lra", name, task, scale, run, rates)
+            starts = ({}, _rivals_start(scale, task)) if scale == "cpu" else ({},)
+            yield from _rival("table-lra", name, task, scale, run, starts)
         if task == "image" and scale == "cpu":
             drawn = changed(run, {"model.protocol": "chord"})
             yield from _seeded("table-lra", AS_DRAWN, task, scale, drawn, grids[task])
@@ -160,10 +161,10 @@ def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
         return
     length = 512 if scale == "smoke" else 16384
     run = _bounded(scale, "genome", 30, length=length, source=sources.genome, windows=True)
-    rates = ({"learning_rate": 1e-3}, {"learning_rate": 3e-4}) if scale == "cpu" else ({},)
+    starts = ({"learning_rate": 1e-3}, _rivals_start(scale, "hfdna", length)) if scale == "cpu" else ({},)
     own = changed(run, _start(scale, "hfdna", length))
     yield from _seeded("table-genome", CHORD, "genome", scale, own)
-    yield from _rival("table-genome", "nystromformer", "genome", scale, run, rates)
+    yield from _rival("table-genome", "nystromformer", "genome", scale, run, starts)
     yield from _ngrams("table-genome", "genome", scale, run)
 
 
@@ -173,7 +174,8 @@ def figure_rank(scale: Scale, sources: Sources) -> Iterable[Cell]:
     run = _bounded(scale, "adding", 6, length=length, until="error=0", evaluate_every=200)
     own = changed(run, _start(scale, "adding", length))
     yield from _seeded("figure-rank", CHORD, f"adding {length}", scale, own, seeds=1)
-    yield from _rival("figure-rank", "transformer", f"adding {length}", scale, run)
+    rival = changed(run, _rivals_start(scale, "adding", length))
+    yield from _rival("figure-rank", "transformer", f"adding {length}", scale, rival)
 
 
 def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
@@ -235,6 +237,14 @@ def _start(scale: Scale, name: str, length: int | None = None) -> Settings:
         return {"model.init": "identity"}
     found = quick(name, length or preset(name).length)
     return found.training | {f"model.{field}": value for field, value in found.model.items()}
+
+
+def _rivals_start(scale: Scale, name: str, length: int | None = None) -> Settings:
+    """The same for a rival: all but what belongs to links and chains."""
+    if scale != "cpu":
+        return {}
+    own = _start(scale, name, length)
+    return {setting: value for setting, value in own.items() if setting not in ("settle", "link_rate")}
 
 
 def _seeded(

@@ -104,8 +104,13 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
         )
     if cells:
         done = Sweep(cells, options.results, options.runs, console, options.minutes).run()
-    if any(cell.experiment == rank.NAME for cell in cells):
-        rank.compare([cell for cell in cells if cell.experiment == rank.NAME], options.results, options.runs)
+    compared = [cell for cell in cells if cell.experiment == rank.NAME]
+    if compared and rank.compare(compared, options.results, options.runs) is None:
+        console.print(
+            f"singular values are not measured anew: {options.runs} does not hold the models of {rank.NAME}; "
+            f"delete their records in {options.results / rank.NAME} to train them again",
+            highlight=False,
+        )
     pictures = options.docs / "results" if options.docs else options.results / "figures"
     if options.name in ("figure-protocols", "all"):
         figures.protocols(pictures / "links.svg")

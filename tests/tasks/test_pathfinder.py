@@ -115,6 +115,19 @@ def test_snakes_keep_their_distance_and_stay_inside(group):
         assert points[ends].max() <= 29.5
 
 
+def test_contours_begin_where_those_of_the_long_range_arena_do(group):
+    """The first in the middle, twice as far from the border as the second from it; either of them is marked."""
+    contour, points = group.scenes.plan.contour, group.scenes.points
+    assert points[:, 0].min() >= 14 - 1e-3
+    assert points[:, 0].max() <= 18 + 1e-3
+    apart = points[:, contour, 0] - points[:, 0, 0]
+    assert np.allclose(np.linalg.norm(apart, axis=-1), 7, atol=1e-3)
+    of_first = (group.discs[:, 0] == points[:, 0, 0]).all(-1)
+    assert (of_first | (group.discs[:, 0] == points[:, contour, 0]).all(-1)).all()
+    for path in (True, False):
+        assert 0.2 < of_first[group.paths == path].mean() < 0.8
+
+
 def test_contours_bend_but_seldom_sharply(group):
     turns = np.diff(group.scenes.headings, axis=1)[:, np.diff(group.scenes.plan.snakes) == 0]
     degrees = np.abs((turns + 2048) % 4096 - 2048) * 360 / 4096
@@ -169,9 +182,9 @@ def test_seeds_and_splits_give_different_pictures():
 
 def test_pictures_are_the_same_on_every_machine():
     digest = hashlib.sha256(pictures(Job("train", 0, 12, 0, 32, "pooled")).pixels.tobytes()).hexdigest()
-    assert digest == "628111609937bb71e13243768e1f3790bc1797027ef2fc795870afb32c972fc7"
+    assert digest == "7f89fcbbd1d92cc54dd6976888f55f58de58742f2b757888ba4e34957c74be06"
     digest = hashlib.sha256(pictures(Job("test", 4, 6, 7, 128, "hard")).pixels.tobytes()).hexdigest()
-    assert digest == "3880065ca447cbafb54a132970e84e1a168fd8a8459ae728a9d796c57520b1c7"
+    assert digest == "a8350c2289a0a190e9532c4fa62824aba0dda365c0028273b838023afa31989f"
 
 
 def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch):

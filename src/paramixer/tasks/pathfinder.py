@@ -36,6 +36,8 @@ VOCABULARY = Vocabulary(symbols=tuple(map(str, range(256))), unit="number")
 # LRA has 200 000 pictures a difficulty and trains on 80 % of the hard ones; the paper pools all and trains on 90 %.
 _SIZES = {"train": 160_000, "validation": 20_000, "test": 20_000}
 _POOLED_SIZES = {"train": 540_000, "validation": 30_000, "test": 30_000}
+# How scenes are drawn; what was prepared by another way is not taken for them.
+_SCENES = 2
 # Of one difficulty; fewer at once would take longer.
 _PICTURES_A_JOB = 512
 # So many are drawn at once; more would not stay in the processor's cache.
@@ -87,7 +89,8 @@ def groups(job: Job) -> Iterator[Group]:
             indices,
         )
         paths = np.array([_has_path(job.seed, job.split, index) for index in indices])
-        yield Group(indices, scenes, scenes.marked(paths), paths)
+        contours = np.array([_marked_first(job.seed, job.split, index) for index in indices])
+        yield Group(indices, scenes, scenes.marked(contours, paths), paths)
 
 
 def _levels(difficulty: Difficulty) -> list[str]:
@@ -98,6 +101,11 @@ def _has_path(seed: int, split: str, index: int) -> bool:
     """Of two pictures that follow each other one has a path, so that there are as many with as without."""
     first = index - index % 2
     return bool((int(bits(1, seed, split, first)[0]) >> 63) ^ (index - first))
+
+
+def _marked_first(seed: int, split: str, index: int) -> int:
+    """Which contour's beginning is marked."""
+    return int(bits(1, seed, split, index)[0]) >> 62 & 1
 
 
 def pictures(job: Job) -> Pictures:
@@ -187,7 +195,7 @@ def load(
             settings=settings,
         )
 
-    return prepared("pathfinder", {"task": "pathfinder", **settings}, build, count)
+    return prepared("pathfinder", {"task": "pathfinder", "scenes": _SCENES, **settings}, build, count)
 
 
 def _read(source: Path, size: int, difficulty: Difficulty, seed: int, settings: dict[str, Any], count: Counter) -> Task:

@@ -87,15 +87,13 @@ class Plan:
     """How near their middles are, squared, where they could be nearer than that."""
     edge: NDArray[np.float64]
     """How far every paddle stays from the border."""
-    difference: float
-    """Discs on two contours may be so much nearer to, or farther from, each other than discs on one."""
     turns: NDArray[np.int64]
     """Turns from one paddle to the next, in directions; all of them are equally likely."""
 
 
 def plan(contour: int, drawn: Measures) -> Plan:
     """For contours of so many paddles, and distractors of a third of that."""
-    short, reach = contour // 3, contour * (drawn.paddle + drawn.margin)
+    short = contour // 3
     lengths = [contour, contour, *[short] * (drawn.distractors // short)]
     number = np.arange(sum(lengths))
     first = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
@@ -115,8 +113,6 @@ def plan(contour: int, drawn: Measures) -> Plan:
         room=apart**2,
         reach=np.where(concerned, apart + drawn.paddle, 0) ** 2,
         edge=drawn.padding + np.where(is_end, drawn.marker, drawn.thickness / 2),
-        # Else the ends of contours that cannot reach across the picture would be known by their distance.
-        difference=reach / 8 if reach < drawn.window else np.inf,
         turns=_turns(drawn.continuity),
     )
 
@@ -130,10 +126,11 @@ class Scenes(NamedTuple):
     headings: NDArray[np.int64]
     """The direction of every paddle, ``[scenes, paddles]``."""
 
-    def marked(self, paths: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def marked(self, contours: NDArray[np.int64], paths: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Middles of the discs, ``[scenes, 2, 2]``: where a contour begins, and where it, or else the other, ends."""
-        last = np.where(paths, 1, 2) * self.plan.contour - 1
-        return np.stack([self.points[:, 0, 0], self.points[np.arange(len(last)), last, 2]], 1)
+        scenes, ending = np.arange(len(paths)), np.where(paths, contours, 1 - contours)
+        begins = self.points[scenes, contours * self.plan.contour, 0]
+        return np.stack([begins, self.points[scenes, (ending + 1) * self.plan.contour - 1, 2]], 1)
 
 
 def grown(chosen: Plan, words: Callable[[int, int], NDArray[np.uint64]], indices: Sequence[int]) -> Scenes:
@@ -185,12 +182,14 @@ def _proposed(
     old, any_direction = headings[active, before][:, None], (words >> 52).astype(np.int64)
     turned = (old + chosen.turns[any_direction]) % len(DIRECTIONS)
     tails = points[:, 2, active, before][..., None] + drawn.margin / 2 * (_UNITS[:, old] + _UNITS[:, turned])
-    # The first contour begins in the middle part, the second one beside it, and distractors anywhere.
+    # The first contour begins in the middle, the second one beside it, and distractors anywhere.
     first = before < 0
     turned[first] = any_direction[first]
     words, now = words[first], now[first]
     anywhere = np.stack([words >> 32 & 0xFFFFF, words >> 12 & 0xFFFFF]).astype(np.float64) / 2**20
-    central = drawn.seed_distance + anywhere * (drawn.window - 2 * drawn.seed_distance)
+    # All of its first paddle lies twice as far from the border as the second contour from it.
+    edge = 2 * drawn.seed_distance + drawn.paddle / 2
+    central = edge + anywhere * (drawn.window - 2 * edge) - drawn.paddle / 2 * _UNITS[:, turned[first]]
     around = (words >> 32).astype(np.int64) % len(DIRECTIONS)
     beside = points[:, 0, active[first], 0][..., None] + drawn.seed_distance * _UNITS[:, around]
     choices = [now[:, None] == 0, now[:, None] == chosen.contour]
@@ -211,8 +210,6 @@ def _fitting(
     """
     edge, placed = chosen.edge[now][:, None], slice(0, now.max())
     fits = np.asarray(((proposed >= edge) & (proposed <= chosen.drawn.window - edge)).all((0, 1)))
-    last = now == 2 * chosen.contour - 1
-    fits[last] &= _as_far(chosen, proposed[:, 2, last], points[:, :, active[last]])
     # Only paddles whose middles are near are looked at more closely.
     apart = _squares(proposed[:, 1, ..., None], points[:, 1, active, None, placed])
     near = (apart < chosen.reach[now, None, placed]) & fits[..., None]
@@ -221,13 +218,6 @@ def _fitting(
     touching = nearest < chosen.room[now[scenes], others]
     fits[scenes[touching], candidates[touching]] = False
     return fits
-
-
-def _as_far(chosen: Plan, ends: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether the second contour ends about as far from where the first one begins as that one does itself."""
-    begin, end = points[:, 0, :, :1], points[:, 2, :, chosen.contour - 1 : chosen.contour]
-    apart: NDArray[np.float64] = np.sqrt(_squares(ends, begin)) - np.sqrt(_squares(end, begin))
-    return np.abs(apart) <= chosen.difference
 
 
 def _squares(these: NDArray[np.float64], those: NDArray[np.float64]) -> NDArray[np.float64]:

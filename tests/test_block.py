@@ -115,6 +115,21 @@ def test_identity_start_keeps_the_chain_near_the_identity(generator):
     assert max(distances["identity"], distances["even"]) < 1 < distances["paper"]
 
 
+def test_a_start_for_pairs_multiplies_a_sum_over_the_sequence_by_the_own_token(generator):
+    for residual in ("factor", "none"):
+        block = pm.ParamixerBlock(64, 16, 16, init="pairs", residual=residual, generator=generator)
+        alike = torch.randn(1, 1, 16, generator=generator).expand(1, 64, 16)
+        mixed = block.mixing_matrix(alike)[0]
+        # The same sum wherever it is taken, with every position in it.
+        cases.assert_close(mixed.roll((1, 1), (0, 1)), mixed, 1e-5)
+        assert (mixed != 0).all()
+        inputs = torch.randn(1, 64, 16, generator=generator)
+        assert block.mixing_matrix(inputs)[0].norm() > 1
+        with torch.no_grad():
+            block.w2[-1].zero_()
+        assert block.mixing_matrix(inputs)[0].norm() < 1e-5
+
+
 def test_a_local_start_reads_neighbours_and_an_averaging_one_everything(generator):
     inputs = torch.randn(1, 256, 16, generator=generator)
     near = pm.ParamixerBlock(256, 16, 16, protocol="cdil", init="local", generator=generator).mixing_matrix(inputs)[0]

@@ -73,6 +73,7 @@ def test_a_table_of_offsets_may_come_as_lists():
         ({"embedding_bound": 0.0}, "embedding_bound=0.0; it must be positive"),
         ({"embedding_bound": float("nan")}, "positive and finite"),
         ({"protocol": "links", "table": [1, 2]}, "is no table of offsets"),
+        ({"vocabulary": None, "features": 2, "amounts": True}, "amounts=True is for token ids"),
         ({"keep": 0}, "keep=0; it must be at least 1"),
     ],
 )
@@ -131,6 +132,7 @@ def test_presets_are_the_papers_table(row):
         "padding": "symbol",
         "init": "paper",
         "embedding_bound": bound,
+        "amounts": False,
         "keep": 1,
     }
     assert dataclasses.asdict(pm.recipe(name)) == {
@@ -174,7 +176,7 @@ def test_links_follow_protocol_and_length(name, protocol, length, links):
 def test_quick_recipes_are_settings_that_exist(name):
     found = presets.quick(name, 2048)
     assert pm.TrainingOptions(**found.training).learning_rate
-    assert dataclasses.replace(pm.preset(name, length=2048), **found.model).init in ("identity", "local", "even")
+    assert dataclasses.replace(pm.preset(name, length=2048), **found.model).init != "paper"
     assert presets.quick("hfdna", 16384).training["head_rate"] < presets.quick("hfdna", 256).training["head_rate"] < 1
     with pytest.raises(ValueError, match="did you mean 'hfdna'"):
         presets.quick("hfdn", 64)

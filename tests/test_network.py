@@ -292,6 +292,18 @@ def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(gen
     assert not build(SYMBOLS, init="local", pooling="mean").blocks[1].b2.any()
 
 
+def test_embeddings_of_amounts_start_along_one_direction(generator):
+    model = build(SYMBOLS, amounts=True, init="pairs", pad=0)
+    table = model.embedding.weight
+    assert torch.linalg.matrix_rank(table) == 1
+    sizes = table.norm(dim=1)
+    assert sizes[0] == 0
+    assert (sizes.diff() > 0).all()
+    assert sizes[-2] < 0.8 * sizes[-1]
+    inputs = tokens(3, 12, generator)
+    assert torch.equal(model(inputs), model.head.linear.bias.expand(3, -1))
+
+
 @pytest.mark.parametrize("pooling", ["flat", "mean"])
 def test_an_even_start_weighs_every_position_alike(pooling, generator):
     features = pm.ParamixerConfig(length=40, outputs=3, features=2, init="even", pooling=pooling)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -25,7 +26,7 @@ from paramixer.ops.door import checked_chain
 from paramixer.ops.dropout import Dropout
 from paramixer.ops.lookup import lookup
 
-INITS = ("paper", "identity", "even", "local", "average")
+INITS = ("paper", "identity", "even", "local", "average", "pairs")
 
 # How far "near" reaches: CDIL's nine links, and as far with CHORD.
 _NEIGHBOURS = 4
@@ -69,7 +70,8 @@ class ParamixerBlock(nn.Module):
         init: "paper" draws as torch does; "identity" shrinks the last layer of every link MLP tenfold and zeroes its
             bias, so that (with a residual) the chain starts near the identity; "even" also draws g to keep its input's
             scale; "local" is even but for the links of the first factor to the nearest neighbours; "average" is local
-            around factors that average over their links.
+            around factors that average over their links; "pairs" is a random sum over the sequence, the same wherever
+            it is taken, times what the last factor makes of the position's own token.
         keep: keep every keep-th factor's input for the backward pass and recompute the others.
         generator: where the initial parameters are drawn from; torch's global generator by default.
     """
@@ -226,14 +228,21 @@ class ParamixerBlock(nn.Module):
             for layer in (self.g[0], self.g[2]):
                 assert isinstance(layer, nn.Linear)
                 initialisation.scale_keeping_(layer, generator)
+        to_itself = (self.offsets == 0).float()
+        # What a factor adds of its own input anyway, as a bias.
+        added = to_itself / to_itself.sum(1, keepdim=True).clamp(min=1) if self.residual == "factor" else 0 * to_itself
         if init == "average":
-            bias += 1 / bias.shape[1]
-            if self.residual == "factor":
-                # The factor's own input is added anyway.
-                to_itself = (self.offsets == 0).float()
-                bias -= to_itself / to_itself.sum(1, keepdim=True).clamp(min=1)
+            bias += 1 / bias.shape[1] - added
+        if init == "pairs":
+            nn.init.normal_(self.w1, std=1 / math.sqrt(self.inputs), generator=generator)
+            nn.init.normal_(self.w2, std=5 / math.sqrt(self.hidden * bias.shape[1]), generator=generator)
+            scale[-1] = 1.0
+            bias[-1] -= added[-1]
         self.w2.mul_(scale[:, None].to(self.w2))
         self.b2.copy_(bias)
+        if init == "pairs":
+            # Each factor doubles the variance.
+            nn.init.normal_(self.b2[:-1], std=1 / math.sqrt(bias.shape[1]), generator=generator)
 
     def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
         """Unit vectors ``[batch, length, positions]``."""

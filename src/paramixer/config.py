@@ -70,13 +70,17 @@ class ParamixerConfig:
     padding: Literal["symbol", "length"] = "symbol"
     """What padding is: a symbol at an ordinary position, up to the full length, or nothing, each sequence mixing on a
     ring of its own length."""
-    init: Literal["paper", "identity", "local", "even"] = "paper"
+    init: Literal["paper", "identity", "local", "even", "pairs"] = "paper"
     """How blocks start: drawn as torch draws linear layers; with chains close to the identity; with chains that read
     the nearest neighbours, a g that keeps the values' scale, a head of zeros and, where that reads position 0 alone, a
-    last chain that averages over the sequence; or like that without neighbours, and with a head that weighs every
-    position alike."""
+    last chain that averages over the sequence; like that without neighbours, and with a head that weighs every
+    position alike; or, where the answer lies in how tokens go together, with chains that multiply each position by a
+    random sum over the sequence."""
     embedding_bound: float | None = None
     """Token embeddings start uniform within this bound; None for standard normal."""
+    amounts: bool = False
+    """Whether token ids are amounts, such as shades of gray: their embeddings then start along one direction, as the
+    fourth power of the amount, so that what is large stands out."""
     keep: int = 1
     """Training keeps every keep-th factor's input and recomputes the others: larger saves memory, 1 is fastest."""
 
@@ -99,6 +103,8 @@ class ParamixerConfig:
                 f"vocabulary={self.vocabulary} and features={self.features}; "
                 "give a vocabulary for token input or features for real-valued input, not both"
             )
+        if self.amounts and self.vocabulary is None:
+            raise ValueError("amounts=True is for token ids; real-valued input is a number already")
         for name in ("embedding_dropout", "block_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}; a probability from 0 up to, but not including, 1")

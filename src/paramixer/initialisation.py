@@ -41,10 +41,19 @@ def even_(weight: Tensor, channels: int, generator: Generator | None) -> None:
         weight.copy_(alike.repeat(1, width // channels))
 
 
-def embedding(rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None) -> Embedding:
-    """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen."""
+def embedding(
+    rows: int, channels: int, bound: float | None, pad: int | None, generator: Generator | None, amounts: bool = False
+) -> Embedding:
+    """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen.
+
+    Rows of amounts lie along one direction, from zero to three times a standard normal vector.
+    """
     table: Embedding = skip_init(Embedding, rows, channels, pad, device=_device())  # type: ignore[no-untyped-call]
-    if bound is None:
+    if amounts:
+        share = torch.linspace(0, 1, rows, device=table.weight.device)
+        direction = nn.init.normal_(torch.empty_like(table.weight[0]), std=3, generator=generator)
+        table.weight.data = share[:, None] ** 4 * direction
+    elif bound is None:
         nn.init.normal_(table.weight, generator=generator)
     else:
         nn.init.uniform_(table.weight, -bound, bound, generator=generator)

@@ -37,7 +37,7 @@ class Paramixer(nn.Module):
         self.embedding: nn.Module
         if config.vocabulary is not None:
             self.embedding = initialisation.embedding(
-                config.vocabulary, config.channels, config.embedding_bound, config.pad, generator
+                config.vocabulary, config.channels, config.embedding_bound, config.pad, generator, config.amounts
             )
         else:
             assert config.features is not None
@@ -48,10 +48,10 @@ class Paramixer(nn.Module):
         self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
-        if config.init in ("local", "even") and self.positions is not None:
+        if config.init in ("local", "even", "pairs") and self.positions is not None:
             # Where a symbol stands tells less than which it is.
             self.positions.weight.data *= 0.1
-        if config.init == "local":
+        if config.init in ("local", "pairs"):
             # What a head makes of values that mean nothing yet is noise, over all of a long sequence much of it.
             nn.init.zeros_(self.head.linear.weight)
         if config.init == "even":

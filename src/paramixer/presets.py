@@ -58,7 +58,10 @@ _QUICK: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "adding": ({"learning_rate": 2e-3, "settle": True}, {"init": "even"}),
     "order": ({"learning_rate": 2e-3}, {"init": "local"}),
     "listops": ({"learning_rate": 3e-3}, {"init": "identity"}),
-    "pathfinder": ({"learning_rate": 2e-3, "head_rate": 0.3, "clip": 1.0}, {"init": "local", "embedding_bound": 0.1}),
+    "pathfinder": (
+        {"learning_rate": 2e-3, "head_rate": 0.3, "clip": 1.0, "settle": True},
+        {"init": "pairs", "amounts": True},
+    ),
     "text": ({"learning_rate": 1e-3, "link_rate": 0.03, "clip": 1.0}, _BY_SYMBOL),
     # Small embeddings: what is learned of the order of the shades soon outweighs what was drawn.
     "image": (

@@ -26,7 +26,7 @@ been run before with other recipes, and their errors on test seen: to 1024 they 
 Adding at 4096 had learned nothing after 26 minutes from a head of zeros. Pathfinder's start was found in some 40 side
 trials of 1 to 5 minutes, a third of them on harder pictures than LRA's; the pictures are a third of the paper's number.
 
-Rivals have at least Paramixer's minutes, and its positions, head and step sizes: on Adding its start as it is, on
+Rivals have Paramixer's minutes (on Adding 12 of them), positions, head and step sizes: on Adding its start as it is, on
 other tasks a choice between that and the paper's, by two minutes of each on validation. The start was searched for with
 Paramixer and not with them.
 From the paper's start six of the runs on Adding had been made before (Transformer, Linformer and Performer at 512;

@@ -345,7 +345,7 @@ def test_every_experiment_can_be_asked_for():
 def test_a_smoke_run_supports_no_claim(tmp_path):
     (tmp_path / "figure-rank").mkdir()
     own = {"rank": 9, "length": 9, "above_a_thousandth": 4}
-    rival = {"rank": 9, "length": 9, "above_a_thousandth": 9, "rank_of_logits": 3, "error": 0.8}
+    rival = {"rank": 9, "length": 9, "above_a_thousandth": 9, "rank_of_logits": 3, "error": 0.8, "channels": 3}
     document = {"scale": "smoke", "models": {CHORD: own, "Transformer": rival}}
     path = tmp_path / "figure-rank" / "singular-values.json"
     path.write_text(json.dumps(document))
@@ -353,6 +353,9 @@ def test_a_smoke_run_supports_no_claim(tmp_path):
     path.write_text(json.dumps(document | {"scale": "cpu"}))
     assert claims.full_rank(tmp_path).verdict == "supported"
     assert claims.bottleneck(tmp_path).verdict == "contradicted"
+    document["models"]["Transformer"]["above_a_thousandth"] = 2
+    path.write_text(json.dumps(document | {"scale": "cpu"}))
+    assert claims.bottleneck(tmp_path).verdict == "cannot tell yet"
     document["models"]["Transformer"]["rank"] = 3
     path.write_text(json.dumps(document | {"scale": "cpu"}))
     assert claims.bottleneck(tmp_path).verdict == "supported"

@@ -176,7 +176,12 @@ def test_links_follow_protocol_and_length(name, protocol, length, links):
 def test_quick_recipes_are_settings_that_exist(name):
     found = presets.quick(name, 2048)
     assert pm.TrainingOptions(**found.training).learning_rate
-    assert dataclasses.replace(pm.preset(name, length=2048), **found.model).init != "paper"
+    assert dataclasses.replace(pm.preset(name, length=2048), **found.model).init in (
+        "identity",
+        "local",
+        "even",
+        "pairs",
+    )
     assert presets.quick("hfdna", 16384).training["head_rate"] < presets.quick("hfdna", 256).training["head_rate"] < 1
     with pytest.raises(ValueError, match="did you mean 'hfdna'"):
         presets.quick("hfdn", 64)

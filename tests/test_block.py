@@ -115,19 +115,21 @@ def test_identity_start_keeps_the_chain_near_the_identity(generator):
     assert max(distances["identity"], distances["even"]) < 1 < distances["paper"]
 
 
-def test_a_start_for_pairs_multiplies_a_sum_over_the_sequence_by_the_own_token(generator):
-    for residual in ("factor", "none"):
-        block = pm.ParamixerBlock(64, 16, 16, init="pairs", residual=residual, generator=generator)
-        alike = torch.randn(1, 1, 16, generator=generator).expand(1, 64, 16)
-        mixed = block.mixing_matrix(alike)[0]
-        # The same sum wherever it is taken, with every position in it.
-        cases.assert_close(mixed.roll((1, 1), (0, 1)), mixed, 1e-5)
-        assert (mixed != 0).all()
-        inputs = torch.randn(1, 64, 16, generator=generator)
-        assert block.mixing_matrix(inputs)[0].norm() > 1
-        with torch.no_grad():
-            block.w2[-1].zero_()
-        assert block.mixing_matrix(inputs)[0].norm() < 1e-5
+@pytest.mark.parametrize("protocol", ["chord", "cdil"])
+@pytest.mark.parametrize("residual", ["factor", "none"])
+def test_a_start_for_pairs_adds_up_the_sequence_where_a_token_stands_out(protocol, residual, generator):
+    block = pm.ParamixerBlock(64, 16, 16, protocol=protocol, init="pairs", residual=residual, generator=generator)
+    inputs = torch.zeros(1, 64, 16)
+    inputs[0, [5, 40], 0] = torch.tensor([2.0, 3.0])
+    mixed = block.mixing_matrix(inputs)[0]
+    assert mixed[[5, 40]].norm() > 10 * mixed[[6, 41]].norm()
+    with torch.no_grad():
+        block.w2[:-1] = 0
+        block.w2[-1, 8:] = 0
+    mixed = block.mixing_matrix(inputs)[0]
+    # Every position counts as much as every other, and all the more the more this one stands out.
+    cases.assert_close(mixed, mixed[:, :1].expand(64, 64), 1e-5)
+    assert mixed[40, 0] > 1.5 * mixed[5, 0] > 0
 
 
 def test_a_local_start_reads_neighbours_and_an_averaging_one_everything(generator):

@@ -292,16 +292,27 @@ def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(gen
     assert not build(SYMBOLS, init="local", pooling="mean").blocks[1].b2.any()
 
 
-def test_embeddings_of_amounts_start_along_one_direction(generator):
+def test_embeddings_of_amounts_tell_what_stands_out_and_how_large_it_is(generator):
     model = build(SYMBOLS, amounts=True, init="pairs", pad=0)
-    table = model.embedding.weight
-    assert torch.linalg.matrix_rank(table) == 1
-    sizes = table.norm(dim=1)
-    assert sizes[0] == 0
-    assert (sizes.diff() > 0).all()
-    assert sizes[-2] < 0.8 * sizes[-1]
+    table = model.embedding.weight.detach()
+    assert not table[0].any()
+    assert table[-1, 0] > 2 * table[-2, 0]
+    assert (table[:, 1].diff() > 0).all()
+    assert table[:, 2:].abs().max() < 0.2
     inputs = tokens(3, 12, generator)
     assert torch.equal(model(inputs), model.head.linear.bias.expand(3, -1))
+
+
+def test_positions_of_a_start_for_pairs_are_smooth_and_leave_the_amounts_alone(generator):
+    config = pm.ParamixerConfig(length=256, outputs=2, vocabulary=8, init="pairs", amounts=True)
+    table = pm.Paramixer(config, generator=generator).positions.weight.detach()
+    assert not table[:, :2].any()
+    told = table[:, 2:]
+    # Neighbours, also across the ends, are nearer than any other position.
+    apart = torch.cdist(told, told).fill_diagonal_(torch.inf)
+    nearest = (apart.argmin(1) - torch.arange(256)).remainder(256)
+    assert torch.isin(nearest, torch.tensor([1, 255])).all()
+    assert 0.4 < told.std() < 1.2
 
 
 @pytest.mark.parametrize("pooling", ["flat", "mean"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -70,8 +69,8 @@ class ParamixerBlock(nn.Module):
         init: "paper" draws as torch does; "identity" shrinks the last layer of every link MLP tenfold and zeroes its
             bias, so that (with a residual) the chain starts near the identity; "even" also draws g to keep its input's
             scale; "local" is even but for the links of the first factor to the nearest neighbours; "average" is local
-            around factors that average over their links; "pairs" is a random sum over the sequence, the same wherever
-            it is taken, times what the last factor makes of the position's own token.
+            around factors that average over their links; "pairs" adds up the whole sequence, and its last factor
+            multiplies the sum by what stands out at the position itself, in the first channel of the link input.
         keep: keep every keep-th factor's input for the backward pass and recompute the others.
         generator: where the initial parameters are drawn from; torch's global generator by default.
     """
@@ -228,21 +227,41 @@ class ParamixerBlock(nn.Module):
             for layer in (self.g[0], self.g[2]):
                 assert isinstance(layer, nn.Linear)
                 initialisation.scale_keeping_(layer, generator)
-        to_itself = (self.offsets == 0).float()
+        own = (self.offsets == 0).float()
+        own /= own.sum(1, keepdim=True).clamp(min=1)
         # What a factor adds of its own input anyway, as a bias.
-        added = to_itself / to_itself.sum(1, keepdim=True).clamp(min=1) if self.residual == "factor" else 0 * to_itself
+        added = own if self.residual == "factor" else 0 * own
         if init == "average":
             bias += 1 / bias.shape[1] - added
         if init == "pairs":
-            nn.init.normal_(self.w1, std=1 / math.sqrt(self.inputs), generator=generator)
-            nn.init.normal_(self.w2, std=5 / math.sqrt(self.hidden * bias.shape[1]), generator=generator)
-            scale[-1] = 1.0
-            bias[-1] -= added[-1]
+            # Each adds what lies twice as far as in the factor before, so that together they add up the whole ring.
+            further = (self.offsets == 2 ** torch.arange(len(own), device="cpu")[:, None]).float()
+            bias += own + further - added
         self.w2.mul_(scale[:, None].to(self.w2))
         self.b2.copy_(bias)
         if init == "pairs":
-            # Each factor doubles the variance.
-            nn.init.normal_(self.b2[:-1], std=1 / math.sqrt(bias.shape[1]), generator=generator)
+            self._gate((own + further)[-1], generator)
+
+    def _gate(self, taken: Tensor, generator: Generator | None) -> None:
+        """Where the first channel exceeds one, the last factor takes this of its links, and g tells of positions.
+
+        Half of the hidden units open there, and elsewhere nothing is added up or taken; the others are left to learn.
+        """
+        opening = (self.hidden + 1) // 2
+        self.w1[-1, :, :opening] = 0
+        self.w1[-1, 0, :opening] = torch.linspace(3, 5, opening).to(self.w1)
+        self.b1[-1, :opening] = -self.w1[-1, 0, :opening]
+        self.w2[-1] = 0
+        self.w2[-1, :opening] = taken.to(self.w2) / opening
+        self.b2[-1] -= taken.to(self.b2)
+        first, _, second = self.g
+        assert isinstance(first, nn.Linear)
+        assert isinstance(second, nn.Linear)
+        first.weight[:opening] *= 1.5
+        first.weight[:opening, 0] = 1.5
+        first.bias[:opening] = -1.5
+        second.weight[:, :opening] -= second.weight[:, :opening].mean(1, keepdim=True)
+        second.weight[:, opening:] *= 0.1
 
     def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
         """Unit vectors ``[batch, length, positions]``."""

@@ -46,13 +46,14 @@ def embedding(
 ) -> Embedding:
     """A table drawn uniformly within the bound, or normally where there is none; the row of pad is zero and frozen.
 
-    Rows of amounts lie along one direction, from zero to three times a standard normal vector.
+    Of amounts the first channel tells what is nearly the largest, up to 3, the second how large they are, up to 2.
     """
     table: Embedding = skip_init(Embedding, rows, channels, pad, device=_device())  # type: ignore[no-untyped-call]
     if amounts:
         share = torch.linspace(0, 1, rows, device=table.weight.device)
-        direction = nn.init.normal_(torch.empty_like(table.weight[0]), std=3, generator=generator)
-        table.weight.data = share[:, None] ** 4 * direction
+        nn.init.normal_(table.weight, std=0.02, generator=generator)
+        for channel, started in zip(table.weight.data.T, (3 * share**10, 2 * share), strict=False):
+            channel += started
     elif bound is None:
         nn.init.normal_(table.weight, generator=generator)
     else:
@@ -60,6 +61,23 @@ def embedding(
     if pad is not None:
         table.weight.data[pad] = 0
     return table
+
+
+def harmonics_(table: Tensor, first: int, generator: Generator | None) -> None:
+    """Positions ``[positions, channels]`` from the channel first on: waves that fit 1, 2, 4, ... times on the ring.
+
+    Every channel is a mix of the waves of at least eight positions, sines and cosines; those before the first are
+    zero.
+    """
+    rows, channels = table.shape
+    mixed = max(channels - first, 0)
+    turns = 2.0 ** torch.arange(max(rows.bit_length() - 3, 1), device=table.device)
+    phases = 2 * math.pi * turns * torch.arange(rows, device=table.device)[:, None] / rows
+    waves = torch.cat([phases.sin(), phases.cos()], 1)
+    weights = nn.init.orthogonal_(table.new_empty(waves.shape[1], mixed), generator=generator)
+    with torch.no_grad():
+        table.zero_()
+        table[:, channels - mixed :] = waves @ weights * math.sqrt(mixed / waves.shape[1])
 
 
 def _device() -> torch.device:

@@ -48,9 +48,12 @@ class Paramixer(nn.Module):
         self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(blocks(config, generator))
         self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs, generator)
-        if config.init in ("local", "even", "pairs") and self.positions is not None:
+        if config.init in ("local", "even") and self.positions is not None:
             # Where a symbol stands tells less than which it is.
             self.positions.weight.data *= 0.1
+        if config.init == "pairs" and self.positions is not None:
+            # How far two tokens are apart must be told from where they stand, before any position is known by itself.
+            initialisation.harmonics_(self.positions.weight, 2 if config.amounts else 1, generator)
         if config.init in ("local", "pairs"):
             # What a head makes of values that mean nothing yet is noise, over all of a long sequence much of it.
             nn.init.zeros_(self.head.linear.weight)

@@ -212,7 +212,7 @@ def _bounded(scale: Scale, task: str, minutes: float, **settings: Any) -> TrainO
             sizes = {"validation": 20}
         return TrainOptions(task=task, **{**settings, **sizes, **_TINY})
     if task == "pathfinder":
-        settings |= {"difficulty": "pooled"} | ({} if scale == "paper" else _PATHFINDER)
+        settings |= {"difficulty": "pooled"} | ({} if scale == "paper" else _PATHFINDER | {"evaluate_every": 4000})
     if scale == "cpu":
         model = {"padding": "length"} if task in _OF_MANY_LENGTHS else {}
         paced: Settings = {"minutes": minutes, "schedule": "cosine", "warmup": 50, "batch": _FEWER.get(task)}

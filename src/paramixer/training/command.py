@@ -136,7 +136,7 @@ def hastened(options: TrainOptions, task: Task) -> TrainOptions:
     training: dict[str, Any] = {"schedule": "cosine", "warmup": 20} | found.training
     if options.epochs is None and options.steps is None and options.minutes is None:
         paper = recipe(task.preset)
-        steps = math.ceil(len(task.train) / (options.batch or paper.batch))
+        steps = math.ceil(len(task.train) / (options.batch or training.get("batch") or paper.batch))
         training["epochs"] = min(paper.epochs, max(_QUICK_EPOCHS, math.ceil(_QUICK_STEPS / steps)))
     default = TrainingOptions()
     unsaid: dict[str, Any] = {

@@ -252,11 +252,18 @@ def test_the_claim_of_no_error(values, verdict):
     assert found.verdict == verdict
 
 
+def test_a_rival_fails_only_after_as_many_steps_as_paramixer_took():
+    names, own = ("Linformer", "Reformer"), kept(CHORD, "adding 2048", 0.0)
+    poor, good = ([kept(name, "adding 2048", error) for name in names] for error in (0.8, 0.0))
+    hurried = [*poor[:1], kept(names[1], "adding 2048", 0.8, record={**own.record, "test": {"error": 0.8}, "steps": 9})]
+    assert claims.rivals_fail([own, *poor], names, 2048).verdict == "supported"
+    assert claims.rivals_fail([own, *hurried], names, 2048).verdict == "cannot tell yet"
+    assert claims.rivals_fail([own, *good], names, 2048).verdict == "contradicted"
+    for missing in ([], poor, [own, *poor[:1]]):
+        assert claims.rivals_fail(missing, names, 2048).verdict == "cannot tell yet"
+
+
 def test_other_claims_follow_their_records():
-    names = ("Linformer", "Reformer", "Transformer")
-    assert claims.rivals_fail([kept(name, "adding 2048", 0.8) for name in names], names, 2048).verdict == "supported"
-    assert claims.rivals_fail([kept(name, "adding 2048", 0.0) for name in names], names, 2048).verdict == "contradicted"
-    assert claims.rivals_fail([], names, 2048).verdict == "cannot tell yet"
     rows = ("links from X0", "links from the block's input")
     for errors, verdict in {
         (0.0, 0.1): "supported",

@@ -240,9 +240,9 @@ class ParamixerBlock(nn.Module):
         self.w2.mul_(scale[:, None].to(self.w2))
         self.b2.copy_(bias)
         if init == "pairs":
-            self._gate((own + further)[-1], generator)
+            self._gate((own + further)[-1])
 
-    def _gate(self, taken: Tensor, generator: Generator | None) -> None:
+    def _gate(self, taken: Tensor) -> None:
         """Where the first channel exceeds one, the last factor takes this of its links, and g tells of positions.
 
         Half of the hidden units open there, and elsewhere nothing is added up or taken; the others are left to learn.
@@ -260,7 +260,9 @@ class ParamixerBlock(nn.Module):
         first.weight[:opening] *= 1.5
         first.weight[:opening, 0] = 1.5
         first.bias[:opening] = -1.5
-        second.weight[:, :opening] -= second.weight[:, :opening].mean(1, keepdim=True)
+        if opening > 1:
+            # Where, not how many: what all of them tell alike cancels out.
+            second.weight[:, :opening] -= second.weight[:, :opening].mean(1, keepdim=True)
         second.weight[:, opening:] *= 0.1
 
     def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:

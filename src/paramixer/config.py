@@ -74,13 +74,13 @@ class ParamixerConfig:
     """How blocks start: drawn as torch draws linear layers; with chains close to the identity; with chains that read
     the nearest neighbours, a g that keeps the values' scale, a head of zeros and, where that reads position 0 alone, a
     last chain that averages over the sequence; like that without neighbours, and with a head that weighs every
-    position alike; or, where the answer lies in how tokens go together, with chains that multiply each position by a
-    random sum over the sequence."""
+    position alike; or, where the answer lies in how tokens go together, with chains that add up the places of tokens
+    that stand out, wherever another one does."""
     embedding_bound: float | None = None
     """Token embeddings start uniform within this bound; None for standard normal."""
     amounts: bool = False
-    """Whether token ids are amounts, such as shades of gray: their embeddings then start along one direction, as the
-    fourth power of the amount, so that what is large stands out."""
+    """Whether token ids are amounts, such as shades of gray: the first channel of their embeddings then starts as what
+    is nearly the largest, which stands out, and the second as how large it is."""
     keep: int = 1
     """Training keeps every keep-th factor's input and recomputes the others: larger saves memory, 1 is fastest."""
 

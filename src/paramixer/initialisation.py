@@ -77,7 +77,7 @@ def harmonics_(table: Tensor, first: int, generator: Generator | None) -> None:
     weights = nn.init.orthogonal_(table.new_empty(waves.shape[1], mixed), generator=generator)
     with torch.no_grad():
         table.zero_()
-        table[:, channels - mixed :] = waves @ weights * math.sqrt(mixed / waves.shape[1])
+        table[:, channels - mixed :] = waves @ weights * max(math.sqrt(mixed / waves.shape[1]), 1.0)
 
 
 def _device() -> torch.device:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 import os
@@ -98,6 +99,12 @@ def test_the_quick_recipe_ends_by_itself(reviews):
     assert hastened(TrainOptions(task=str(reviews), batch=1), task).epochs == math.ceil(2000 / len(task.train))
     assert hastened(TrainOptions(task=str(reviews), minutes=3), task).epochs is None
     assert hastened(chosen, task) == chosen
+
+
+def test_the_quick_recipe_counts_passes_by_its_own_batch():
+    drawn = pm.tasks.load("order", length=16, train=1600, validation=1, test=1)
+    chosen = hastened(TrainOptions(task="pathfinder", recipe="quick"), dataclasses.replace(drawn, preset="pathfinder"))
+    assert (chosen.batch, chosen.epochs) == (16, 2000 // 100)
 
 
 @pytest.mark.usefixtures("reviews")

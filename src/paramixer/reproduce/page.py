@@ -26,7 +26,7 @@ been run before with other recipes, and their errors on test seen: to 1024 they 
 Adding at 4096 had learned nothing after 26 minutes from a head of zeros. Pathfinder's start was found in some 60 side
 trials of 1 to 15 minutes, a quarter of them on harder pictures than LRA's, on training loss and validation; the
 pictures are a third of the paper's number. Its target is missed: from the middle of the hour on validation no longer
-improves while the training loss falls, so that more pictures, or mirrored ones, would help sooner than more time.
+improves while the training loss falls, which suggests more pictures rather than more time.
 
 Rivals have Paramixer's minutes (on Adding 12 of them), positions, head and step sizes: on Adding its start as it is, on
 other tasks a choice between that and the paper's, by two minutes of each on validation. The start was searched for with

@@ -240,9 +240,9 @@ class ParamixerBlock(nn.Module):
         self.w2.mul_(scale[:, None].to(self.w2))
         self.b2.copy_(bias)
         if init == "pairs":
-            self._gate((own + further)[-1])
+            self._take_only_what_stands_out((own + further)[-1])
 
-    def _gate(self, taken: Tensor) -> None:
+    def _take_only_what_stands_out(self, taken: Tensor) -> None:
         """Where the first channel exceeds one, the last factor takes this of its links, and g tells of positions.
 
         Half of the hidden units open there, and elsewhere nothing is added up or taken; the others are left to learn.

@@ -130,9 +130,9 @@ def quick(name: str, length: int) -> Quick:
     """Another start and step sizes of their own for the parts of a model, by the task's preset and N."""
     _check(name)
     training, model = _QUICK[name]
-    if name in ("adding", "order"):
+    if name in ("adding", "order") and length > 300:
         # A flat head has a weight for every position: the more there are, the more rarely it sees each of them matter.
-        training = training | {"head_rate": float(f"{min(1.0, 300 / length):.1g}")}
+        training = training | {"head_rate": float(f"{300 / length:.1g}")}
     if _QUICK[name] is _QUICK_GENOME:
         # Here every position tells the same, and a step of the head is N times as large.
         training = training | {"head_rate": float(f"{min(1.0, 10 / length):.1g}")}

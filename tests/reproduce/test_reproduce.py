@@ -199,7 +199,7 @@ def test_rivals_start_as_paramixer_does(name):
             (start.learning_rate, start.head_rate, start.clip, start.model.get("init"), start.settle, start.link_rate)
             for start in starts
         ]
-        assert (ours.learning_rate, ours.head_rate, ours.clip, ours.model.get("init"), False, 1.0) in shared
+        assert (ours.learning_rate, ours.head_rate, ours.clip, ours.model.get("init"), None, None) in shared
 
 
 @pytest.mark.slow
@@ -229,9 +229,20 @@ def test_seeds_give_mean_and_deviation():
     assert records.summarised([kept("a", "b", 0.5, trial=True)], "a", "b") is None
 
 
+def test_scales_are_not_mixed():
+    both = [kept(CHORD, "order 128", 0.5), kept(CHORD, "order 128", 0.1, scale="paper")]
+    assert records.summarised(both, CHORD, "order 128").percent() == "10.00"
+    assert records.summarised(both[:1], CHORD, "order 128").percent() == "50.00"
+    assert claims.synthetic_zero(both, "order", 8192).measured == "10.00 % at 128; not run beyond 128"
+
+
 def test_the_papers_numbers_stand_beside_ours():
     (table,) = tables.synthetic([kept(CHORD, "adding 1024", 0.0), kept("Linformer", "adding 1024", 0.25)])
-    assert table.rows == [[CHORD, "0.00 % (paper: 0 %)"], ["Linformer", "25.00 % (paper: 33.38 %)"]]
+    assert table.rows == [
+        [CHORD, "0.00 % (10 steps, 60 s; paper: 0 %)"],
+        ["Linformer", "25.00 % (10 steps, 60 s; paper: 33.38 %)"],
+    ]
+    assert table.title == "Adding, error on test, scale cpu"
     assert published.table()["Paramixer CDIL"]["image"] == "46.58 ± 0.05"
     assert "image" not in published.table()["Transformer-LS"]
     assert published.table()["Transformer-LS"]["documents-16k"] == "70.25"

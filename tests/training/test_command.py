@@ -101,6 +101,16 @@ def test_the_quick_recipe_ends_by_itself(reviews):
     assert hastened(chosen, task) == chosen
 
 
+@pytest.mark.parametrize("said", [{"link_rate": 1.0}, {"head_rate": 1.0}, {"settle": False}, {"schedule": "constant"}])
+def test_the_quick_recipe_leaves_what_was_said(reviews, said):
+    """Also where the same would hold if nothing were said, and nobody chose quick."""
+    task = pm.tasks.load(str(reviews), text="review", label="stars")
+    chosen = hastened(TrainOptions(task=str(reviews), steps=1, **said), dataclasses.replace(task, preset="hfdna"))
+    assert {name: getattr(chosen, name) for name in said} == said
+    unsaid = hastened(TrainOptions(task=str(reviews), steps=1), dataclasses.replace(task, preset="hfdna"))
+    assert {name: getattr(unsaid, name) for name in said} != said
+
+
 def test_the_quick_recipe_counts_passes_by_its_own_batch():
     drawn = pm.tasks.load("order", length=16, train=1600, validation=1, test=1)
     chosen = hastened(TrainOptions(task="pathfinder", recipe="quick"), dataclasses.replace(drawn, preset="pathfinder"))

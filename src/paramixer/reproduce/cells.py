@@ -269,7 +269,7 @@ def _rival(
 
 
 def _ngrams(experiment: str, column: str, scale: Scale, options: TrainOptions) -> Iterable[Cell]:
-    endless = {"minutes": None, "steps": None, "schedule": "constant", "warmup": 0, "batch": None}
+    endless = dict.fromkeys(("minutes", "steps", "schedule", "warmup", "batch"))
     plain = changed(options, {"model.mixer": "ngrams", **endless})
     if scale == "smoke":
         plain = changed(plain, {"model.rank": 4096})

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from paramixer.bench.tables import Table
 from paramixer.reproduce import rank, tables, targets
+from paramixer.reproduce.cells import Scale
 from paramixer.reproduce.claims import all_claims
 from paramixer.reproduce.records import Kept, read_all
 
@@ -45,7 +49,7 @@ def page(results: Path, figures: Path) -> str:
     synthetic = [one for one in kept if one.experiment == "figure-synthetic"]
     if synthetic:
         tables.draw_synthetic(synthetic, figures / "synthetic.svg")
-        parts += ["## Synthetic tasks\n", *map(_block, tables.synthetic(synthetic))]
+        parts += ["## Synthetic tasks\n", *_at_each_scale(synthetic, tables.synthetic)]
         parts.append("![error against length](results/synthetic.svg)\n")
     sections = {
         "table-lra": ("## Long Range Arena\n", ("listops", "text", "image", "pathfinder"), "Accuracy on test, %"),
@@ -53,9 +57,10 @@ def page(results: Path, figures: Path) -> str:
         "table-genome": ("## Genomes\n", ("genome",), "On test, %"),
     }
     for name, (heading, columns, title) in sections.items():
-        drawn = tables.accuracy([one for one in kept if one.experiment == name], columns, title)
+        own = [one for one in kept if one.experiment == name]
+        drawn = _at_each_scale(own, partial(tables.accuracy, columns=columns, title=title))
         if drawn:
-            parts += [heading, *map(_block, drawn)]
+            parts += [heading, *drawn]
     spread = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("figure-lengths/*.json"))]
     if spread:
         parts += ["## Lengths of the data\n", _block(tables.lengths(spread))]
@@ -67,6 +72,11 @@ def page(results: Path, figures: Path) -> str:
     if kept:
         parts += ["## What stands behind the numbers\n", _block(tables.effort(kept))]
     return "\n".join(parts)
+
+
+def _at_each_scale(kept: list[Kept], draw: Callable[[list[Kept]], list[Table]]) -> list[str]:
+    """Numbers of different scales do not stand in one table."""
+    return [_block(table) for scale in get_args(Scale) for table in draw([one for one in kept if one.scale == scale])]
 
 
 def _block(table: Table) -> str:

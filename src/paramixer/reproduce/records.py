@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from paramixer.pretrained import replace_file
 from paramixer.reproduce.cells import Cell, Scale, key
@@ -96,8 +96,6 @@ class Summary:
     seeds: int
     steps: float
     minutes: float
-    metric: str
-    scale: Scale
 
     def percent(self) -> str:
         """Mean and deviation in %."""
@@ -106,10 +104,12 @@ class Summary:
 
 
 def summarised(kept: Iterable[Kept], row: str, column: str) -> Summary | None:
-    """The final runs of a cell; None if there is none."""
+    """The final runs of a cell at the largest scale there is; None if there is none."""
     own = [one for one in kept if (one.row, one.column) == (row, column) and not one.trial and math.isfinite(one.value)]
     if not own:
         return None
+    largest = max((one.scale for one in own), key=get_args(Scale).index)
+    own = [one for one in own if one.scale == largest]
     values = [one.value for one in own]
     return Summary(
         statistics.mean(values),
@@ -117,6 +117,4 @@ def summarised(kept: Iterable[Kept], row: str, column: str) -> Summary | None:
         len(values),
         statistics.mean(one.steps for one in own),
         statistics.mean(one.minutes for one in own),
-        str(own[0].record["metric"]),
-        own[0].scale,
     )

@@ -24,11 +24,11 @@ TITLES = {
 
 
 def synthetic(kept: Sequence[Kept]) -> list[Table]:
-    """Error against length, one table a task."""
+    """Error against length, one table a task, of runs at one scale."""
     drawn = []
     for task, title in (("adding", "Adding"), ("order", "Temporal Order")):
         lengths = sorted({int(one.column.split()[1]) for one in kept if one.column.startswith(f"{task} ")})
-        table = Table(f"{title}, error on test", ["model", *(f"N = {length}" for length in lengths)])
+        table = Table(f"{title}, error on test{_scale(kept)}", ["model", *(f"N = {length}" for length in lengths)])
         for row in _rows(kept, task):
             cells = [row]
             for length in lengths:
@@ -41,10 +41,10 @@ def synthetic(kept: Sequence[Kept]) -> list[Table]:
 
 
 def accuracy(kept: Sequence[Kept], columns: Sequence[str], title: str) -> list[Table]:
-    """Models against tasks."""
+    """Models against tasks, of runs at one scale."""
     there = [column for column in columns if any(one.column == column and not one.trial for one in kept)]
     paper = published.table()
-    table = Table(title, ["model", *(TITLES.get(column, column) for column in there)])
+    table = Table(f"{title}{_scale(kept)}", ["model", *(TITLES.get(column, column) for column in there)])
     for row in _rows(kept, *there):
         own = paper.get(row, {})
         table.rows.append([row, *(_beside(summarised(kept, row, name), own.get(name, ""), "") for name in there)])
@@ -116,9 +116,9 @@ def draw_synthetic(kept: Sequence[Kept], path: Path) -> None:
         ):
             for row in _rows(kept, task):
                 points = sorted(
-                    (int(one.column.split()[1]), 100 * one.value)
-                    for one in kept
-                    if one.row == row and one.column.startswith(f"{task} ") and not one.trial
+                    (int(column.split()[1]), 100 * found.mean)
+                    for column in {one.column for one in kept if one.column.startswith(f"{task} ")}
+                    if (found := summarised(kept, row, column)) is not None
                 )
                 own = row in (CHORD, CDIL)
                 axes.plot(*zip(*points, strict=True), "o-" if own else "s--", lw=2 if own else 1, ms=4, label=row)
@@ -145,9 +145,17 @@ def _rows(kept: Iterable[Kept], *starts: str) -> list[str]:
     return [row for row in (CHORD, CDIL) if row in there] + sorted(there - {CHORD, CDIL})
 
 
+def _scale(kept: Sequence[Kept]) -> str:
+    return f", scale {kept[0].scale}" if kept else ""
+
+
 def _beside(found: Summary | None, paper: str, unit: str) -> str:
-    ours = "" if found is None else f"{found.percent()}{unit}"
-    return f"{ours} (paper: {paper})" if paper else ours
+    """What was measured and what it took, with the paper's number."""
+    published_ = f"paper: {paper}" if paper else ""
+    if found is None:
+        return f"({published_})" if paper else ""
+    took = f"{found.steps:.0f} steps, {60 * found.minutes:.0f} s"
+    return f"{found.percent()}{unit} ({'; '.join(filter(None, (took, published_)))})"
 
 
 def _majority(kept: Iterable[Kept], column: str) -> str:

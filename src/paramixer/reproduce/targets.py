@@ -22,16 +22,19 @@ class Target:
     """The metric, as a share."""
     over_majority: bool = False
     """Whether it is wanted beyond the share of the largest class."""
+    aim: bool = False
+    """Whether it is more than was asked for."""
 
 
 TARGETS = (
-    *(Target(f"adding {1 << power}", 0.0) for power in range(7, 11)),
-    *(Target(f"order {1 << power}", 0.01) for power in range(7, 11)),
+    *(Target(f"adding {1 << power}", 0.0, aim=power > 10) for power in range(7, 13)),
+    *(Target(f"order {1 << power}", 0.01, aim=power > 10) for power in range(7, 12)),
     Target("image", 0.45),
     Target("text", 0.70),
     Target("listops", 0.37),
     Target("pathfinder", 0.70),
     Target("genome", 0.97),
+    Target("genome", 0.99, aim=True),
     Target("documents-16k", 0.10, over_majority=True),
 )
 
@@ -41,13 +44,14 @@ def table(kept: Sequence[Kept]) -> Table:
     columns = ["cell", "target", "measured", "reached", "tried first", "over the last third of the run"]
     found = Table("Targets of scale cpu", columns)
     for target in TARGETS:
+        cell = f"{target.column}, the aim" if target.aim else target.column
         own = [one for one in kept if one.column == target.column and one.row in (CHORD, CDIL) and one.scale == "cpu"]
         # Its runs on Adding are shorter, and there for their matrices.
         own = [one for one in own if one.experiment != "figure-rank"]
         final = [one for one in own if not one.trial]
         if not final:
             beyond = " over the largest class" if target.over_majority else ""
-            found.rows.append([target.column, f"{100 * target.wanted:g} %{beyond}", "", "not run", "", ""])
+            found.rows.append([cell, f"{100 * target.wanted:g} %{beyond}", "", "not run", "", ""])
             continue
         metric = METRICS[final[0].record["metric"]]
         best = final[0]
@@ -60,7 +64,7 @@ def table(kept: Sequence[Kept]) -> Table:
         name = best.record["metric"]
         found.rows.append(
             [
-                target.column,
+                cell,
                 f"{name} {'>=' if metric.higher_is_better else '<='} {100 * wanted:.2f} %",
                 f"{100 * best.value:.2f} % ({best.row}, {best.minutes:.0f} minutes)",
                 reached,

@@ -50,7 +50,7 @@ class TrainOptions(TrainingOptions, TaskOptions):
     """Fields of the model's config; the preset's where nothing is said."""
     recipe: Literal["paper", "quick"] | None = None
     """The paper's start and step sizes, or those that learn in minutes; None for the paper's on its tasks, and for the
-    quick ones on a file of your own. What else is said comes first, unless it is a default."""
+    quick ones on a file of your own. What else is said comes first."""
     match: Literal["parameters"] | None = None
     """Size a rival to as many parameters as Paramixer has on the task."""
 
@@ -138,10 +138,7 @@ def hastened(options: TrainOptions, task: Task) -> TrainOptions:
         paper = recipe(task.preset)
         steps = math.ceil(len(task.train) / (options.batch or training.get("batch") or paper.batch))
         training["epochs"] = min(paper.epochs, max(_QUICK_EPOCHS, math.ceil(_QUICK_STEPS / steps)))
-    default = TrainingOptions()
-    unsaid: dict[str, Any] = {
-        name: value for name, value in training.items() if getattr(options, name) == getattr(default, name)
-    }
+    unsaid: dict[str, Any] = {name: value for name, value in training.items() if getattr(options, name) is None}
     return dataclasses.replace(options, **unsaid, model=found.model | options.model)
 
 

@@ -83,11 +83,11 @@ def fit(
 def learning_rate(options: TrainingOptions, step: int, last: int | None, passed: float = 0.0) -> float:
     """The step size of a step, counted from 0, given the share of the minutes that has passed."""
     assert options.learning_rate is not None
-    rate = options.learning_rate
-    if step < options.warmup:
-        return rate * (step + 1) / options.warmup
+    rate, warmup = options.learning_rate, options.warmup or 0
+    if step < warmup:
+        return rate * (step + 1) / warmup
     if options.schedule == "cosine":
-        stepped = 0.0 if last is None else (step - options.warmup) / max(1, last - options.warmup)
+        stepped = 0.0 if last is None else (step - warmup) / max(1, last - warmup)
         return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, max(stepped, passed))))
     return rate
 

@@ -15,6 +15,8 @@ from paramixer.training.options import TrainingOptions
 def optimiser_for(model: Paramixer, options: TrainingOptions) -> torch.optim.Optimizer:
     """Adam or AdamW over the model's parameters; the link MLPs and the head's weights take steps of their own size."""
     assert options.learning_rate is not None
+    assert options.link_rate is not None
+    assert options.head_rate is not None
     links = [parameter for block in model.blocks for parameter in _links(block)]
     head = [model.head.linear.weight]
     apart = {id(parameter) for parameter in (*links, *head)}

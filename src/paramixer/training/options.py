@@ -31,21 +31,22 @@ class TrainingOptions:
     """Adam as in the paper, or AdamW."""
     learning_rate: float | None = None
     """Step size; None for the paper's."""
-    link_rate: float = 1.0
-    """Step size of the link MLPs, as a share of learning_rate. Mixing is a product of all factors, so that small steps
-    in each of them are a large one together: 0.03 where a chain must average over thousands of positions."""
-    head_rate: float = 1.0
-    """Step size of the head's weights, as a share of learning_rate. A flat head reads every position at once: about one
-    over their number where all of them tell the same."""
-    settle: bool = False
+    link_rate: float | None = None
+    """Step size of the link MLPs, as a share of learning_rate; None for 1. Mixing is a product of all factors, so that
+    small steps in each are a large one together: 0.03 where a chain must average over thousands of positions."""
+    head_rate: float | None = None
+    """Step size of the head's weights, as a share of learning_rate; None for 1. A flat head reads every position at
+    once: about one over their number where all of them tell the same."""
+    settle: bool | None = None
     """Whether every g is shifted and scaled on a few training sequences before the first step, so that what the head
     reads is centred and of size one; for long sequences that differ little from their mean."""
     weight_decay: float = 0.0
     """Of AdamW."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Whether the step size stays, or falls to zero along a cosine over the steps, epochs or minutes asked for."""
-    warmup: int = 0
-    """Steps over which the step size rises from zero."""
+    schedule: Literal["constant", "cosine"] | None = None
+    """Whether the step size stays, or falls to zero along a cosine over the steps, epochs or minutes asked for; None
+    for constant."""
+    warmup: int | None = None
+    """Steps over which the step size rises from zero; None for none."""
     clip: float | None = None
     """Largest norm of the gradient, 0 for no clipping; None for the paper's."""
     evaluate_every: int | None = None
@@ -98,7 +99,8 @@ class TrainingOptions:
             "learning_rate": self.learning_rate or recipe.learning_rate,
             "clip": self.clip if self.clip is not None else recipe.clip or 0.0,
         }
-        return TrainingOptions(**known)
+        plain = {"link_rate": 1.0, "head_rate": 1.0, "settle": False, "schedule": "constant", "warmup": 0}
+        return TrainingOptions(**known | {name: value for name, value in plain.items() if known[name] is None})
 
 
 def goal(text: str) -> tuple[str, float]:

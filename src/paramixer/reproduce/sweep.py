@@ -19,7 +19,6 @@ from paramixer.reproduce.cells import Cell, Settings, key
 from paramixer.reproduce.records import Kept, keep, path_of, read_all
 from paramixer.training import state
 from paramixer.training.command import TrainOptions, train
-from paramixer.training.metrics import METRICS
 from paramixer.training.record import Outcome
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Silent
@@ -83,14 +82,11 @@ class Sweep:
         self._once(number, cell, cell.final(choice), "", live)
 
     def _best(self, cell: Cell, trials: list[TrainOptions]) -> Settings:
+        """By loss on validation: in a few minutes slow models stay near a guess, where the metric is luck."""
         known = {one.key: one for one in read_all(self.results, cell.experiment)}
         found = [known[key(options, cell.scale)].record for options in trials]
-        metric = METRICS[found[0]["metric"]]
-        best = 0
-        for place, record in enumerate(found):
-            if metric.better(record["validation"], found[best]["validation"]):
-                best = place
-        return cell.grid[best]
+        losses = [min(line["loss"] for line in record["epochs"]) for record in found]
+        return cell.grid[losses.index(min(losses))]
 
     def _once(self, number: int, cell: Cell, options: TrainOptions, what: str, live: Live) -> bool:
         """One run, unless it is done; whether it is afterwards."""

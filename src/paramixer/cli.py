@@ -282,7 +282,8 @@ def _add(parser: jsonargparse.ArgumentParser, commands: Commands) -> None:
 def _make_switches(parser: jsonargparse.ArgumentParser) -> None:
     """``--quick`` alone means ``--quick true``."""
     for action in parser._actions:
-        if action.option_strings and action.default is False:
+        # Where nothing said is neither yes nor no, the default is None.
+        if action.option_strings and (action.default is False or getattr(action, "_typehint", None) == bool | None):
             action.nargs, action.const = "?", True
 
 

@@ -12,43 +12,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 
 import paramixer as pm
 from paramixer.cli import main
 from paramixer.reproduce import cells, claims, page, published, rank, records, tables, targets
-from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Cell, Sources, changed, key
+from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Sources, changed, key
 from paramixer.reproduce.command import ReproduceOptions
-from paramixer.reproduce.sweep import Sweep
 from paramixer.training.command import TrainOptions
 from paramixer.training.run_folder import RunFolder
 from paramixer.training.show import Silent
+from reproduce.small import TINY, cell, kept, swept, times
 
 ROOT = Path(__file__).parents[2]
 EVERYWHERE = Sources(*(Path("somewhere"),) * 4)
-TINY = TrainOptions(
-    task="order", length=12, train=30, validation=9, test=7, steps=6, batch=4, evaluate_every=3, model={"channels": 6}
-)
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
-
-
-def cell(**fields: object) -> Cell:
-    return Cell(**{"experiment": "x", "row": CHORD, "column": "order 12", "scale": "cpu", "options": TINY} | fields)
-
-
-def swept(*wanted: Cell, minutes: float | None = None) -> Sweep:
-    sweep = Sweep(wanted, Path("results"), Path("runs"), Console(quiet=True), minutes)
-    sweep.run()
-    return sweep
-
-
-def times() -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
 
 
 def test_finished_runs_are_found_and_never_run_twice():
@@ -223,16 +199,10 @@ def test_smoke_runs_everything(capsys, monkeypatch):
     assert "waiting" not in text
     for said in ("table-lra, on test", "table-genome, on test", "table-documents, on test", "always the largest class"):
         assert said in text
-    assert Path("results/figure-rank/singular-values.json").is_file()
+    assert Path("results/smoke/figure-rank/singular-values.json").is_file()
     for picture in ("links.svg", "network.svg", "examples.png"):
-        assert Path("results/figures", picture).is_file()
-    assert len(list(Path("results/figure-lengths").iterdir())) == 3
-
-
-def kept(row: str, column: str, value: float, experiment: str = "figure-synthetic", **fields: object) -> records.Kept:
-    record = {"test": {"error": value}, "metric": "error", "steps": 10, "seconds": 60.0}
-    known = {"path": Path("x"), "scale": "cpu", "trial": False, "key": "k", "options": {}, "record": record}
-    return records.Kept(experiment=experiment, row=row, column=column, **known | fields)
+        assert Path("results/smoke/figures", picture).is_file()
+    assert len(list(Path("results/smoke/figure-lengths").iterdir())) == 3
 
 
 def test_seeds_give_mean_and_deviation():
@@ -246,7 +216,12 @@ def test_scales_are_not_mixed():
     both = [kept(CHORD, "order 128", 0.5), kept(CHORD, "order 128", 0.1, scale="paper")]
     assert records.summarised(both, CHORD, "order 128").percent() == "10.00"
     assert records.summarised(both[:1], CHORD, "order 128").percent() == "50.00"
-    assert claims.synthetic_zero(both, "order", 8192).measured == "10.00 % at 128; not run beyond 128"
+    assert dict(claims.all_claims(Path("results"), both))["0 % error on Temporal Order for every N to 8 192"] == (
+        claims.Finding("contradicted", "10.00 % at 128", "paper")
+    )
+    told = dict(claims.all_claims(Path("results"), both[:1]))["0 % error on Temporal Order for every N to 8 192"]
+    assert (told.verdict, told.scale) == ("cannot tell yet", "cpu")
+    assert told.measured.startswith("50.00 % at 128; not run at 256, ")
 
 
 def test_the_papers_numbers_stand_beside_ours():
@@ -269,6 +244,8 @@ def test_the_papers_numbers_stand_beside_ours():
         ({2**power: 0.0 for power in range(7, 16)}, "supported"),
         ({128: 0.0, 256: 0.0}, "cannot tell yet"),
         ({128: 0.0, 32768: 0.3}, "cannot tell yet"),
+        # A longer one does not stand for the shorter ones.
+        ({32768: 0.0}, "cannot tell yet"),
     ],
 )
 def test_the_claim_of_no_error(values, verdict):
@@ -283,6 +260,8 @@ def test_a_rival_fails_only_after_as_many_steps_as_paramixer_took():
     assert claims.rivals_fail([own, *poor], names, 2048).verdict == "supported"
     assert claims.rivals_fail([own, *hurried], names, 2048).verdict == "cannot tell yet"
     assert claims.rivals_fail([own, *good], names, 2048).verdict == "contradicted"
+    # Who has not learned it either proves nothing about others.
+    assert claims.rivals_fail([kept(CHORD, "adding 2048", 0.5), *poor], names, 2048).verdict == "cannot tell yet"
     for missing in ([], poor, [own, *poor[:1]]):
         assert claims.rivals_fail(missing, names, 2048).verdict == "cannot tell yet"
 

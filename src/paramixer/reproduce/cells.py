@@ -93,7 +93,7 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
     for task, lengths in zip(("adding", "order"), powers[scale], strict=True):
         for power in lengths:
             length = 1 << power
-            run = _bounded(scale, task, 30, length=length, until="error=0", evaluate_every=250)
+            run = _bounded(scale, task, 30, length=length, **_to_zero(scale, 250))
             pace = _pace(length) if scale == "cpu" else {}
             own = changed(run, _start(scale, task, length) | pace)
             yield from _seeded("figure-synthetic", CHORD, f"{task} {length}", scale, own)
@@ -102,7 +102,7 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
                 yield from _seeded("figure-synthetic", AS_DRAWN, f"{task} {length}", scale, drawn)
             shown = {"smoke": (32,), "cpu": (512, 2048) if task == "adding" else (), "paper": (length,)}[scale]
             if length in shown:
-                short = _bounded(scale, task, 12, length=length, until="error=0", evaluate_every=250)
+                short = _bounded(scale, task, 12, length=length, **_to_zero(scale, 250))
                 short = changed(short, _rivals_start(scale, task, length))
                 for name in rivals:
                     yield from _rival("figure-synthetic", name, f"{task} {length}", scale, short)
@@ -172,7 +172,7 @@ def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
 def figure_rank(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """A trained A and a trained softmax attention, whose singular values are compared."""
     length = 32 if scale == "smoke" else 256
-    run = _bounded(scale, "adding", 6, length=length, until="error=0", evaluate_every=200)
+    run = _bounded(scale, "adding", 6, length=length, **_to_zero(scale, 200))
     own = changed(run, _start(scale, "adding", length))
     yield from _seeded("figure-rank", CHORD, f"adding {length}", scale, own, seeds=1)
     rival = changed(run, _rivals_start(scale, "adding", length))
@@ -182,7 +182,7 @@ def figure_rank(scale: Scale, sources: Sources) -> Iterable[Cell]:
 def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """Two blocks on Adding: links written from X0 against links from the block's own input."""
     length = 32 if scale == "smoke" else 1024
-    run = _bounded(scale, "adding", 20, length=length, until="error=0", evaluate_every=200)
+    run = _bounded(scale, "adding", 20, length=length, **_to_zero(scale, 200))
     for row, link_input in (("links from X0", "first"), ("links from the block's input", "block")):
         settings = {"model.blocks": 2, "model.link_input": link_input}
         own = changed(run, _start(scale, "adding", length) | settings)
@@ -217,8 +217,12 @@ def _bounded(scale: Scale, task: str, minutes: float, **settings: Any) -> TrainO
         model = {"padding": "length"} if task in _OF_MANY_LENGTHS else {}
         paced: Settings = {"minutes": minutes, "schedule": "cosine", "warmup": 50, "batch": _FEWER.get(task)}
         return TrainOptions(task=task, model=model, **paced, **settings)
-    settings.pop("evaluate_every", None)
     return TrainOptions(task=task, **settings)
+
+
+def _to_zero(scale: Scale, every: int) -> Settings:
+    """In bounded minutes: stop at no error on validation, looked for every so many steps."""
+    return {"until": "error=0", "evaluate_every": every} if scale == "cpu" else {}
 
 
 def _pace(length: int) -> Settings:

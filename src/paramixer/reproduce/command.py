@@ -1,7 +1,8 @@
 """``paramixer reproduce``: a table or figure of the paper, from its runs to its picture."""
 
 # No postponed annotations here: the command line reads the fields' types.
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ from paramixer.bench.tables import Table, drawn
 from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.reproduce import figures, rank, stand_ins, tables
-from paramixer.reproduce.cells import CDIL, CHORD, EXPERIMENTS, Cell, Scale, Sources, key
+from paramixer.reproduce.cells import CDIL, CHORD, EXPERIMENTS, Cell, Scale, Sources, changed, key
 from paramixer.reproduce.page import page
 from paramixer.reproduce.records import Kept, read_all
 from paramixer.reproduce.sweep import Sweep
@@ -19,6 +20,11 @@ from paramixer.tasks import registry
 from paramixer.tasks.task import Task
 
 _LRA = ("listops", "text", "image", "pathfinder")
+_FILES = ("image", "text", "documents", "genome")
+# The data without which some cells are left out; without all of it a table has none.
+_DATA: dict[str, tuple[str, ...]] = defaultdict(
+    tuple, {"table-lra": ("image", "text"), "figure-lengths": _FILES[1:], "all": _FILES}
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,9 @@ class ReproduceOptions:
     shard: str = "1/1"
     """Which share of the runs, as i/n, to split them over n machines; copy the records together afterwards."""
     only: str | None = None
-    """Only cells whose model and column hold this text."""
+    """Only cells whose model and column hold this text, in small letters or capitals."""
+    seeds: int | None = None
+    """How many seeds each cell is run with; None for 1, and 4 at the paper's scale."""
     image: Path | None = None
     """CIFAR-10; None to look for it in the folder of PARAMIXER_DATA."""
     text: Path | None = None
@@ -57,7 +65,7 @@ class ReproduceOptions:
     genome: Path | None = None
     """A folder of FASTA files, one a class; None as above."""
     results: Path = Path("results")
-    """Where records are kept."""
+    """Where records are kept; those of scale smoke in a folder smoke in it, apart from what was measured."""
     runs: Path = Path("runs/reproduce")
     """Where run folders are; those of finished runs can be thrown away."""
     docs: Path | None = None
@@ -65,13 +73,17 @@ class ReproduceOptions:
 
     def __post_init__(self) -> None:
         self.part()
-        if self.minutes is not None and self.minutes <= 0:
-            raise ValueError(f"minutes={self.minutes}; it must be positive")
+        for name in ("minutes", "seeds"):
+            number = getattr(self, name)
+            if number is not None and number <= 0:
+                raise ValueError(f"{name}={number}; it must be positive")
+        if self.name == "page" and self.docs is None:
+            raise ValueError("say where to write the page, such as --docs docs")
 
     def part(self) -> tuple[int, int]:
         """i and n of the shard."""
         first, _, last = self.shard.partition("/")
-        if not (first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last)):
+        if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
             raise ValueError(f"shard={self.shard!r}; write i/n with 1 <= i <= n, such as 2/4")
         return int(first), int(last)
 
@@ -79,15 +91,37 @@ class ReproduceOptions:
         """Where the data is, as told or as found; at the smallest scale tiny files stand in for it."""
         if self.scale == "smoke":
             return stand_ins.sources(self.runs / "stand-ins")
-        return Sources(
-            **{name: getattr(self, name) or registry.at_hand(name) for name in ("image", "text", "documents", "genome")}
-        )
+        told = {name: getattr(self, name) for name in _FILES}
+        for name, path in told.items():
+            if path is not None and not path.exists():
+                raise FileNotFoundError(f"--{name} {path} does not exist")
+        return Sources(**{name: path or registry.at_hand(name) for name, path in told.items()})
+
+    def records(self) -> Path:
+        """Where this scale's records are kept."""
+        return self.results / "smoke" if self.scale == "smoke" else self.results
+
+    def experiment(self, name: str) -> list[Cell]:
+        """All cells of an experiment, one seed after the other."""
+        cells = list(EXPERIMENTS[name](self.scale, self.sources()))
+        if self.seeds is None:
+            return cells
+        first = [cell for cell in cells if cell.options.seed == 0]
+        return [
+            replace(cell, options=changed(cell.options, {"seed": seed})) for seed in range(self.seeds) for cell in first
+        ]
 
     def cells(self) -> list[Cell]:
         """This shard's cells of the experiments asked for."""
-        names = [name for name in EXPERIMENTS if self.name in (name, "all")]
-        every = [cell for name in names for cell in EXPERIMENTS[name](self.scale, self.sources())]
-        wanted = [cell for cell in every if self.only is None or self.only in f"{cell.row} {cell.column}"]
+        every = [cell for name in EXPERIMENTS if self.name in (name, "all") for cell in self.experiment(name)]
+        if self.name in EXPERIMENTS and not every:
+            raise ValueError(
+                f"{self.name}: no cell to run; is its data there? give it with a flag, or in PARAMIXER_DATA"
+            )
+        wanted = [cell for cell in every if (self.only or "").lower() in f"{cell.row} {cell.column}".lower()]
+        if every and not wanted:
+            names = ", ".join(dict.fromkeys(f"{cell.row} {cell.column}" for cell in every))
+            raise ValueError(f"no cell of {self.name} holds {self.only!r}; there are {names}")
         number, of = self.part()
         return wanted[number - 1 :: of]
 
@@ -96,22 +130,27 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
     """``paramixer reproduce``; returns how many cells are done."""
     done = 0
     cells = options.cells()
-    if options.only is not None and not cells:
-        raise ValueError(f"no cell of {options.name} holds {options.only!r} in its model and column")
-    if options.name in EXPERIMENTS and not cells:
-        raise ValueError(
-            f"{options.name}: no cell to run; is its data there? give it with a flag, or in PARAMIXER_DATA"
-        )
-    if cells:
-        done = Sweep(cells, options.results, options.runs, console, options.minutes).run()
-    compared = [cell for cell in cells if cell.experiment == rank.NAME]
-    if compared and rank.compare(compared, options.results, options.runs) is None:
+    records = options.records()
+    failed: list[str] = []
+    absent = [name for name in _DATA[options.name] if getattr(options.sources(), name) is None]
+    if absent:
         console.print(
-            f"singular values are not measured anew: {options.runs} does not hold the models of {rank.NAME}; "
-            f"delete their records in {options.results / rank.NAME} to train them again",
+            f"left out for want of data: {', '.join(absent)}; give it with a flag, or in PARAMIXER_DATA",
             highlight=False,
         )
-    pictures = options.docs / "results" if options.docs else options.results / "figures"
+    if cells:
+        sweep = Sweep(cells, records, options.runs, console, options.minutes)
+        done = sweep.run()
+        failed = sweep.failed
+    if options.name in (rank.NAME, "all"):
+        compared = options.experiment(rank.NAME)
+        if rank.compare(compared, records, options.runs) is None:
+            console.print(
+                f"singular values are not measured anew: {options.runs} does not hold all models of {rank.NAME}; "
+                f"delete their records in {records / rank.NAME} to train them again",
+                highlight=False,
+            )
+    pictures = options.docs / "results" if options.docs else records / "figures"
     if options.name in ("figure-protocols", "all"):
         figures.protocols(pictures / "links.svg")
         console.print(f"drawn: {pictures / 'links.svg'}", highlight=False)
@@ -122,9 +161,9 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
         _examples(options, pictures / "examples.png", console)
     if options.name in ("figure-lengths", "all"):
         longest = 512 if options.scale == "smoke" else None
-        for path in figures.lengths(options.sources(), options.results, pictures, longest):
+        for path in figures.lengths(options.sources(), records, pictures, longest):
             console.print(f"written: {path}", highlight=False)
-    kept = [one for one in read_all(options.results) if one.scale == options.scale]
+    kept = [one for one in read_all(records) if one.scale == options.scale]
     for table in _finished(options.name, kept):
         console.print(drawn(table))
     if options.docs is not None:
@@ -132,6 +171,8 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, page(options.results, options.docs / "results").encode())
         console.print(f"written: {path}", highlight=False)
+    if failed:
+        raise ValueError(f"{len(failed)} of {len(cells)} cells failed: {'; '.join(failed)}")
     return done
 
 
@@ -156,6 +197,8 @@ def _finished(name: str, kept: list[Kept]) -> list[Table]:
     found: list[Table] = []
     if name in ("figure-synthetic", "all"):
         found += tables.synthetic([one for one in kept if one.experiment == "figure-synthetic"])
+    if name in ("table-links", "all"):
+        found += tables.synthetic([one for one in kept if one.experiment == "table-links"])
     for experiment, columns in (
         ("table-lra", _LRA),
         ("table-documents", ("documents-16k", "documents-32k", "documents-smoke")),

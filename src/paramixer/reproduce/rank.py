@@ -17,7 +17,7 @@ from paramixer.block import ParamixerBlock
 from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.reproduce.cells import Cell, key
-from paramixer.reproduce.records import path_of
+from paramixer.reproduce.records import path_of, read_json
 from paramixer.tasks import registry
 
 NAME = "figure-rank"
@@ -27,11 +27,11 @@ NOISE = 1e-14
 
 
 def compare(cells: Sequence[Cell], results: Path, runs: Path) -> Path | None:
-    """Singular values from the runs of the figure; None while one of them is missing."""
+    """Singular values from all runs of the figure; None while one of them is missing."""
     found: dict[str, Any] = {}
     for cell in cells:
         folder = runs / key(cell.final(cell.grid[0]), cell.scale) / "model"
-        if not folder.is_dir():
+        if not (folder.is_dir() and path_of(results, cell, cell.final(cell.grid[0])).is_file()):
             return None
         # In double precision: a product of many factors has singular values far below float32's noise.
         model = Paramixer.from_pretrained(folder).double()
@@ -65,7 +65,7 @@ def _rank(values: Tensor) -> float:
 
 
 def _error(results: Path, cell: Cell) -> float:
-    kept = json.loads(path_of(results, cell, cell.final(cell.grid[0])).read_text(encoding="utf-8"))
+    kept = read_json(path_of(results, cell, cell.final(cell.grid[0])))
     return float(kept["record"]["test"]["error"])
 
 
@@ -100,7 +100,9 @@ def read(results: Path) -> dict[str, Any] | None:
     path = results / NAME / "singular-values.json"
     if not path.is_file():
         return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found = read_json(path)
+    if not found.keys() >= {"scale", "models"}:
+        raise ValueError(f"{path} holds no singular values; restore it, or delete it to measure them again")
     return found
 
 

@@ -16,6 +16,8 @@ from paramixer.reproduce.cells import Cell, Scale, key
 from paramixer.training.command import TrainOptions, document
 
 FORMAT = 1
+# The folder of runs whose recipe is no longer asked for; they are listed, and count for nothing.
+SUPERSEDED = "superseded"
 
 
 @dataclass(frozen=True)
@@ -76,45 +78,68 @@ def keep(folder: Path, cell: Cell, options: TrainOptions, trial: bool, record: d
 
 
 def read_all(folder: Path, experiment: str | None = None) -> list[Kept]:
-    """Every record of an experiment, or of all."""
-    found = []
+    """Every record of an experiment, or of all; of copies of one run the first."""
+    found: dict[tuple[str, str], Kept] = {}
     for path in sorted(folder.glob(f"{experiment or '*'}/*.json")):
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = read_json(path)
         if known.get("format") != FORMAT or "record" not in known:
             continue
-        fields = {name: known[name] for name in ("experiment", "row", "column", "scale", "trial", "key", "options")}
-        found.append(Kept(path=path, **fields, record=known["record"]))
-    return found
+        fields = ("experiment", "row", "column", "scale", "trial", "key", "options")
+        try:
+            one = Kept(path=path, **{name: known[name] for name in fields}, record=known["record"])
+            if one.scale not in get_args(Scale):
+                raise ValueError(f"no scale {one.scale!r}")
+            _ = one.value, one.steps, one.minutes
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is a damaged record ({error}); restore it, or delete it to run anew") from None
+        found.setdefault((one.experiment, one.key), one)
+    return list(found.values())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A file under results/."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON ({error}); restore it, or delete it") from None
+    if not isinstance(known, dict):
+        raise ValueError(f"{path} holds no record; is it a file of something else?")
+    return known
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All seeds of a cell."""
+    """All seeds of a cell; the mean is NaN where every one of them diverged."""
 
     mean: float
     deviation: float | None
     seeds: int
+    diverged: int
     steps: float
     minutes: float
 
-    def percent(self) -> str:
-        """Mean and deviation in %."""
+    def percent(self, unit: str = "") -> str:
+        """Mean and deviation in %, with the unit if it is to stand there."""
+        if self.diverged == self.seeds:
+            return "diverged"
         spread = "" if self.deviation is None else f" ± {100 * self.deviation:.2f}"
-        return f"{100 * self.mean:.2f}{spread}"
+        lost = f", {self.diverged} of {self.seeds} diverged" if self.diverged else ""
+        return f"{100 * self.mean:.2f}{spread}{unit}{lost}"
 
 
 def summarised(kept: Iterable[Kept], row: str, column: str) -> Summary | None:
     """The final runs of a cell at the largest scale there is; None if there is none."""
-    own = [one for one in kept if (one.row, one.column) == (row, column) and not one.trial and math.isfinite(one.value)]
+    own = [one for one in kept if (one.row, one.column) == (row, column) and not one.trial]
     if not own:
         return None
     largest = max((one.scale for one in own), key=get_args(Scale).index)
     own = [one for one in own if one.scale == largest]
-    values = [one.value for one in own]
+    values = [one.value for one in own if math.isfinite(one.value)]
     return Summary(
-        statistics.mean(values),
+        statistics.mean(values) if values else math.nan,
         statistics.stdev(values) if len(values) > 1 else None,
-        len(values),
+        len(own),
+        len(own) - len(values),
         statistics.mean(one.steps for one in own),
         statistics.mean(one.minutes for one in own),
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -55,9 +57,22 @@ class Sweep:
                 if self.over:
                     break
                 if self.states[number] == "waiting":
-                    self._cell(number, cell, live)
+                    try:
+                        self._cell(number, cell, live)
+                    except (RuntimeError, ValueError, OSError, ImportError, MemoryError) as error:
+                        # Out of memory, a missing package, missing data: the other cells can still be run.
+                        self.states[number] = f"failed: {error}"
         self.console.print(self.table())
         return sum(told.startswith("done") for told in self.states)
+
+    @property
+    def failed(self) -> list[str]:
+        """Cells that could not be run, and why."""
+        return [
+            f"{cell.row} {cell.column}: {told.removeprefix('failed: ')}"
+            for cell, told in zip(self.cells, self.states, strict=True)
+            if told.startswith("failed")
+        ]
 
     @property
     def over(self) -> bool:
@@ -85,7 +100,7 @@ class Sweep:
         """By loss on validation: in a few minutes slow models stay near a guess, where the metric is luck."""
         known = {one.key: one for one in read_all(self.results, cell.experiment)}
         found = [known[key(options, cell.scale)].record for options in trials]
-        losses = [min(line["loss"] for line in record["epochs"]) for record in found]
+        losses = [min(filter(math.isfinite, _losses(record)), default=math.inf) for record in found]
         return cell.grid[losses.index(min(losses))]
 
     def _once(self, number: int, cell: Cell, options: TrainOptions, what: str, live: Live) -> bool:
@@ -115,7 +130,9 @@ class Sweep:
             self.states[number] = f"done: {record['metric']} {record['test'][record['metric']]:.4f}"
         if not self.console.is_terminal:
             told = f"{cell.row}, {cell.column}{', ' + what if what else ''}: {record['metric']}"
-            self.console.print(f"{told} {record['test'][record['metric']]:.4f} ({kept.name})", highlight=False)
+            # A trial is judged on validation, and its test is nobody's business.
+            value = record["validation"] if what else record["test"][record["metric"]]
+            self.console.print(f"{told} {value:.4f} ({kept.name})", highlight=False)
         live.refresh()
         return True
 
@@ -161,6 +178,10 @@ def _final(cell: Cell, known: dict[str, Kept]) -> Kept | None:
     """The record that counts, if the cell has one."""
     wanted = [key(cell.final(choice), cell.scale) for choice in cell.grid]
     return next((known[name] for name in wanted if name in known and not known[name].trial), None)
+
+
+def _losses(record: dict[str, Any]) -> list[float]:
+    return [line["loss"] for line in record["epochs"]]
 
 
 def _told(kept: Kept) -> str:

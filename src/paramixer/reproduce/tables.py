@@ -22,6 +22,8 @@ TITLES = {
     "documents-32k": "documents, 32k",
 }
 
+_GUESS = "always the largest class"
+
 
 def synthetic(kept: Sequence[Kept]) -> list[Table]:
     """Error against length, one table a task, of runs at one scale."""
@@ -35,6 +37,9 @@ def synthetic(kept: Sequence[Kept]) -> list[Table]:
                 found = summarised(kept, row, f"{task} {length}")
                 cells.append(_beside(found, published.error_cell(task, row, length), " %"))
             table.rows.append(cells)
+        guesses = [_majority(kept, f"{task} {length}") for length in lengths]
+        if any(guesses):
+            table.rows.append([_GUESS, *guesses])
         if table.rows:
             drawn.append(table)
     return drawn
@@ -47,10 +52,12 @@ def accuracy(kept: Sequence[Kept], columns: Sequence[str], title: str) -> list[T
     table = Table(f"{title}{_scale(kept)}", ["model", *(TITLES.get(column, column) for column in there)])
     for row in _rows(kept, *there):
         own = paper.get(row, {})
+        # Other organisms, but the same question.
+        own["genome"] = f"HFDNA, {own['hfdna']}" if "hfdna" in own else ""
         table.rows.append([row, *(_beside(summarised(kept, row, name), own.get(name, ""), "") for name in there)])
     majority = [_majority(kept, column) for column in there]
     if any(majority):
-        table.rows.append(["always the largest class", *majority])
+        table.rows.append([_GUESS, *majority])
     return [table] if there else []
 
 
@@ -65,9 +72,10 @@ def lengths(spread: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def effort(kept: Iterable[Kept]) -> Table:
+def effort(kept: Iterable[Kept], title: str = "The runs") -> Table:
     """What stands behind the numbers: scale, steps and time of every run that counts."""
     columns = [
+        "experiment",
         "model",
         "cell",
         "seed",
@@ -80,7 +88,7 @@ def effort(kept: Iterable[Kept]) -> Table:
         "test",
         "stopped",
     ]
-    table = Table("The runs", columns)
+    table = Table(title, columns)
     for one in sorted(kept, key=lambda one: (one.experiment, one.column.split()[0], _number(one.column), one.row)):
         if one.trial:
             continue
@@ -88,6 +96,7 @@ def effort(kept: Iterable[Kept]) -> Table:
         name = record["metric"]
         table.rows.append(
             [
+                one.experiment,
                 one.row,
                 one.column,
                 str(record["seed"]),
@@ -155,13 +164,17 @@ def _beside(found: Summary | None, paper: str, unit: str) -> str:
     if found is None:
         return f"({published_})" if paper else ""
     took = f"{found.steps:.0f} steps, {60 * found.minutes:.0f} s"
-    return f"{found.percent()}{unit} ({'; '.join(filter(None, (took, published_)))})"
+    return f"{found.percent(unit)} ({'; '.join(filter(None, (took, published_)))})"
 
 
 def _majority(kept: Iterable[Kept], column: str) -> str:
+    """What somebody gets who always says the same."""
     for one in kept:
-        if one.column == column and not one.trial and one.record.get("majority") is not None:
-            return f"{100 * one.record['majority']:.2f}"
+        if one.column == column and not one.trial and (share := one.record.get("majority")) is not None:
+            metric = one.record["metric"]
+            if metric == "error":
+                return f"{100 * (1 - share):.2f} %"
+            return "50.00" if metric == "roc_auc" else f"{100 * share:.2f}"
     return ""
 
 

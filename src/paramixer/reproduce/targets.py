@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,10 +49,11 @@ def table(kept: Sequence[Kept]) -> Table:
         own = [one for one in kept if one.column == target.column and one.row in (CHORD, CDIL) and one.scale == "cpu"]
         # Its runs on Adding are shorter, and there for their matrices.
         own = [one for one in own if one.experiment != "figure-rank"]
-        final = [one for one in own if not one.trial]
+        final = [one for one in own if not one.trial and math.isfinite(one.value)]
         if not final:
             beyond = " over the largest class" if target.over_majority else ""
-            found.rows.append([cell, f"{100 * target.wanted:g} %{beyond}", "", "not run", "", ""])
+            told = "diverged" if any(not one.trial for one in own) else "not run"
+            found.rows.append([cell, f"{100 * target.wanted:g} %{beyond}", "", told, "", ""])
             continue
         metric = METRICS[final[0].record["metric"]]
         best = final[0]

@@ -12,7 +12,7 @@ import paramixer
 from bench import samples
 from paramixer import cli
 from paramixer.bench import record
-from paramixer.cli import main
+from paramixer.cli import main, parse
 
 LEAVES = [
     ["cost"],
@@ -174,3 +174,8 @@ def test_what_is_said_counts_more_than_a_file_wherever_it_stands(tmp_path):
     for words in (["order", "--steps", "3", "--config", "c.yaml"], ["--config=c.yaml", "order", "--steps", "3"]):
         found = cli.parse(["train", *[word.replace("c.yaml", str(tmp_path / "c.yaml")) for word in words]])["train"]
         assert (found["task"], found["steps"], found["length"]) == ("order", 3, 9)
+
+
+@pytest.mark.parametrize(("words", "said"), [([], None), (["--settle"], True), (["--settle", "false"], False)])
+def test_a_flag_alone_means_yes_and_no_flag_means_neither(words, said):
+    assert parse(["train", "adding", *words]).train.settle is said

@@ -65,7 +65,8 @@ class ReproduceOptions:
     genome: Path | None = None
     """A folder of FASTA files, one a class; None as above."""
     results: Path = Path("results")
-    """Where records are kept; those of scale smoke in a folder smoke in it, apart from what was measured."""
+    """Where records are kept; those of scale smoke in a folder smoke in it, apart from what was measured. Runs that
+    have a record here are not made again, on whatever data: give a folder of your own to make them all yourself."""
     runs: Path = Path("runs/reproduce")
     """Where run folders are; those of finished runs can be thrown away."""
     docs: Path | None = None

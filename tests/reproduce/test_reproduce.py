@@ -24,7 +24,7 @@ from paramixer.training.show import Silent
 from reproduce.small import TINY, cell, kept, swept, times
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = Sources(*(Path("somewhere"),) * 4)
+EVERYWHERE = Sources(*(Path("somewhere"),) * 6)
 
 
 def test_finished_runs_are_found_and_never_run_twice():
@@ -377,3 +377,13 @@ def test_logits_are_those_of_the_attention():
     tokens = torch.arange(6)[None] % 5
     found = rank.logits(model, tokens)
     torch.testing.assert_close((found / 2).softmax(-1), rank.matrix(model, tokens))
+
+
+def test_the_papers_genomes_are_run_as_the_paper_did():
+    found = {(one.row, one.column): one.options for one in EXPERIMENTS["table-genome"]("paper", EVERYWHERE)}
+    assert {column for _, column in found} == {"hfdna", "mtcdna"}
+    assert found[CHORD, "mtcdna"].task == "mtcdna"
+    deep = [place for place, options in found.items() if options.model.get("blocks") == 4]
+    assert sorted(deep) == [("Transformer", "hfdna"), ("Transformer-LS", "mtcdna")]
+    # Two blocks are Paramixer's own.
+    assert found["Transformer", "mtcdna"].model["blocks"] == 1

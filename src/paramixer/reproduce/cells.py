@@ -74,6 +74,8 @@ class Sources:
     text: Path | None = None
     documents: Path | None = None
     genome: Path | None = None
+    hfdna: Path | None = None
+    mtcdna: Path | None = None
 
 
 # Where sequences differ in length, each mixes on a ring of its own, and nothing is spent on padding.
@@ -83,12 +85,14 @@ _FEWER = {"documents": 8, "genome": 8}
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
 # The paper's pictures, but for fewer to choose the model on: of a third of them an hour learns many by heart.
 _PATHFINDER: Settings = {"train": 540_000, "validation": 10_000, "test": 30_000}
+# Those that the paper ran itself, with one layer and one head but for what it says of two of them.
+_RIVALS = ("transformer", "linformer", "performer", "reformer", "nystromformer", "transformer-ls")
+_DEEP = (("hfdna", "transformer"), ("mtcdna", "transformer-ls"))
 _TINY: Settings = {"steps": 2, "batch": 4, "evaluate_every": 2}
 
 
 def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """Error against length, Adding and Temporal Order."""
-    rivals = ("transformer", "linformer", "performer", "reformer", "nystromformer", "transformer-ls")
     powers = {"smoke": (range(5, 6),) * 2, "cpu": (range(7, 15), range(7, 13)), "paper": (range(7, 16), range(7, 15))}
     for task, lengths in zip(("adding", "order"), powers[scale], strict=True):
         for power in lengths:
@@ -104,7 +108,7 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
             if length in shown:
                 short = _bounded(scale, task, 12, length=length, **_to_zero(scale, 250))
                 short = changed(short, _rivals_start(scale, task, length))
-                for name in rivals:
+                for name in _RIVALS:
                     yield from _rival("figure-synthetic", name, f"{task} {length}", scale, short)
 
 
@@ -152,12 +156,24 @@ def table_documents(scale: Scale, sources: Sources) -> Iterable[Cell]:
         yield from _seeded("table-documents", CHORD, column, scale, own)
         yield from _ngrams("table-documents", column, scale, run)
         if scale == "paper":
-            for name in ("transformer", "linformer", "reformer", "performer", "nystromformer", "transformer-ls"):
+            for name in _RIVALS:
                 yield from _rival("table-documents", name, column, scale, run)
 
 
 def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
-    """Which organism a sequence is from."""
+    """Which organism a sequence is from: the paper's two sets of transcripts, or windows of any two genomes."""
+    if scale == "paper":
+        for task, source in (("hfdna", sources.hfdna), ("mtcdna", sources.mtcdna)):
+            if source is None:
+                continue
+            run = _bounded(scale, task, 0, source=source)
+            yield from _seeded("table-genome", CHORD, task, scale, run)
+            for name in _RIVALS:
+                size = (4, 4) if (task, name) in _DEEP else (1, 1)
+                rival = changed(run, dict(zip(("model.blocks", "model.heads"), size, strict=True)))
+                yield from _rival("table-genome", name, task, scale, rival)
+            yield from _ngrams("table-genome", task, scale, run)
+        return
     if sources.genome is None:
         return
     length = 512 if scale == "smoke" else 16384

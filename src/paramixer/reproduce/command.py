@@ -13,17 +13,17 @@ from paramixer.network import Paramixer
 from paramixer.pretrained import replace_file
 from paramixer.reproduce import figures, rank, stand_ins, tables
 from paramixer.reproduce.cells import CDIL, CHORD, EXPERIMENTS, Cell, Scale, Sources, changed, key
-from paramixer.reproduce.page import page
+from paramixer.reproduce.page import GENOMES, page
 from paramixer.reproduce.records import Kept, read_all
 from paramixer.reproduce.sweep import Sweep
 from paramixer.tasks import registry
 from paramixer.tasks.task import Task
 
 _LRA = ("listops", "text", "image", "pathfinder")
-_FILES = ("image", "text", "documents", "genome")
+_FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")
 # The data without which some cells are left out; without all of it a table has none.
 _DATA: dict[str, tuple[str, ...]] = defaultdict(
-    tuple, {"table-lra": ("image", "text"), "figure-lengths": _FILES[1:], "all": _FILES}
+    tuple, {"table-lra": ("image", "text"), "figure-lengths": _FILES[1:4], "all": _FILES[:4]}
 )
 
 
@@ -63,7 +63,11 @@ class ReproduceOptions:
     documents: Path | None = None
     """arXiv papers; None as above."""
     genome: Path | None = None
-    """A folder of FASTA files, one a class; None as above."""
+    """A folder of FASTA files, one a class, for scale cpu; None as above."""
+    hfdna: Path | None = None
+    """The paper's human and fruit fly transcripts likewise, for scale paper; None as above."""
+    mtcdna: Path | None = None
+    """The paper's mouse and turtle cDNAs likewise, for scale paper; None as above."""
     results: Path = Path("results")
     """Where records are kept; those of scale smoke in a folder smoke in it, apart from what was measured. Runs that
     have a record here are not made again, on whatever data: give a folder of your own to make them all yourself."""
@@ -203,7 +207,7 @@ def _finished(name: str, kept: list[Kept]) -> list[Table]:
     for experiment, columns in (
         ("table-lra", _LRA),
         ("table-documents", ("documents-16k", "documents-32k", "documents-smoke")),
-        ("table-genome", ("genome",)),
+        ("table-genome", GENOMES),
     ):
         if name in (experiment, "all"):
             own = [one for one in kept if one.experiment == experiment]

@@ -18,6 +18,8 @@ TITLES = {
     "image": "Image",
     "pathfinder": "Pathfinder, pooled",
     "genome": "two organisms, ROC AUC",
+    "hfdna": "HFDNA, ROC AUC",
+    "mtcdna": "MTcDNA, ROC AUC",
     "documents-16k": "documents, 16k",
     "documents-32k": "documents, 32k",
 }

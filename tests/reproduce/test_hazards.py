@@ -18,10 +18,10 @@ from reproduce.small import TINY, cell, kept, swept, times
 def test_a_cell_that_fails_does_not_stop_the_others(monkeypatch):
     real = sweep.train
 
-    def failing(options, *rest):
+    def failing(options, *rest, **named):
         if options.seed == 0:
             raise RuntimeError("out of memory")
-        return real(options, *rest)
+        return real(options, *rest, **named)
 
     monkeypatch.setattr(sweep, "train", failing)
     found = swept(cell(), cell(options=changed(TINY, {"seed": 1})))
@@ -33,7 +33,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(monkeypatch):
 
 
 def test_failed_cells_are_told_at_the_end(capsys, monkeypatch):
-    def failing(options, *rest):
+    def failing(*arguments, **named):
         raise ImportError("no package for it")
 
     monkeypatch.setattr(sweep, "train", failing)

@@ -49,6 +49,7 @@ def test_a_grid_is_tried_on_validation_and_the_best_is_run():
     trials = [one for one in kept if one.trial]
     assert len(trials) == 2
     assert all(one.options["minutes"] == 2.0 for one in trials)
+    assert not any(one.record["test"] for one in trials)
     (final,) = [one for one in kept if not one.trial]
     best = min(trials, key=least_loss)
     assert final.options["learning_rate"] == best.options["learning_rate"]

@@ -177,7 +177,8 @@ def _headline(run: OpenedRun) -> Pairs:
     rows: Pairs = []
     if record["finished"]:
         metric = record["metric"]
-        rows.append((f"{metric} on test", f"{record['test'][metric]:.4g}"))
+        if record["test"]:
+            rows.append((f"{metric} on test", f"{record['test'][metric]:.4g}"))
         rows.append((f"{metric} on validation", f"{record['validation']:.4g}"))
     else:
         rows.append(("state", "not finished"))

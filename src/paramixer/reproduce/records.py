@@ -89,7 +89,7 @@ def read_all(folder: Path, experiment: str | None = None) -> list[Kept]:
             one = Kept(path=path, **{name: known[name] for name in fields}, record=known["record"])
             if one.scale not in get_args(Scale):
                 raise ValueError(f"no scale {one.scale!r}")
-            _ = one.value, one.steps, one.minutes
+            _ = one.trial or one.value, one.steps, one.minutes
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged record ({error}); restore it, or delete it to run anew") from None
         found.setdefault((one.experiment, one.key), one)

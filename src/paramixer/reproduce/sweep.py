@@ -118,7 +118,8 @@ class Sweep:
         words = TrainOptions(resume=folder) if started.is_file() else dataclasses.replace(options, out=folder)
         if not (started.is_file() and RunFolder(folder).read_record()["finished"]):
             try:
-                train(words, quiet, display)
+                # What only helps to choose does not look at test.
+                train(words, quiet, display, test=not what)
             except KeyboardInterrupt:
                 if self.over:
                     self.states[number] = "interrupted, goes on next time"
@@ -130,7 +131,6 @@ class Sweep:
             self.states[number] = f"done: {record['metric']} {record['test'][record['metric']]:.4f}"
         if not self.console.is_terminal:
             told = f"{cell.row}, {cell.column}{', ' + what if what else ''}: {record['metric']}"
-            # A trial is judged on validation, and its test is nobody's business.
             value = record["validation"] if what else record["test"][record["metric"]]
             self.console.print(f"{told} {value:.4f} ({kept.name})", highlight=False)
         live.refresh()

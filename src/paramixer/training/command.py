@@ -67,8 +67,8 @@ class EvaluateOptions:
     """Sequences at a time."""
 
 
-def train(options: TrainOptions, console: Console, display: Display | None = None) -> Outcome:
-    """``paramixer train``; the display shows progress in place of the console's own."""
+def train(options: TrainOptions, console: Console, display: Display | None = None, test: bool = True) -> Outcome:
+    """``paramixer train``; the display shows progress in place of the console's own, and test may be left alone."""
     processes = accelerator()
     if not processes.is_main_process:
         console = Console(quiet=True)
@@ -122,6 +122,7 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
             resume=resume,
             display=display,
             started_with=document(options),
+            test=test,
         )
     except Interrupted as wish:
         raise Interrupted(f"stopped by {wish}; go on with: paramixer train --resume {folder.path}") from None

@@ -55,6 +55,7 @@ def fit(
     resume: bool = False,
     display: Display | None = None,
     started_with: dict[str, Any] | None = None,
+    test: bool = True,
 ) -> Outcome:
     """Train a model on a task; the best model ends up in ``folder/model`` and in ``model``.
 
@@ -67,6 +68,7 @@ def fit(
         resume: go on from the newest checkpoint in the folder instead of starting anew.
         display: shows progress; nothing by default.
         started_with: written to config.yaml.
+        test: whether the model is measured on test in the end; not where a run only helps to choose.
     """
     run = _Run(model, task, options or TrainingOptions(), RunFolder(Path(folder)), seed, display or Silent())
     if not resume and run.folder.config.exists():
@@ -77,7 +79,7 @@ def fit(
     with torch.random.fork_rng():
         # Processes must not drop the same units of their different sequences.
         torch.manual_seed(seed + (run.accelerator.process_index << 32))
-        return run.whole(resume, started_with or {})
+        return run.whole(resume, started_with or {}, test)
 
 
 def learning_rate(options: TrainingOptions, step: int, last: int | None, passed: float = 0.0) -> float:
@@ -139,7 +141,7 @@ class _Run:
         known = [limit for limit in limits if limit is not None]
         return min(known) if known else None
 
-    def whole(self, resume: bool, started_with: dict[str, Any]) -> Outcome:
+    def whole(self, resume: bool, started_with: dict[str, Any], test: bool) -> Outcome:
         """From the beginning, or from a checkpoint, to the outcome."""
         if resume:
             self._resume()
@@ -154,7 +156,7 @@ class _Run:
                 if self.options.settle and state.latest(self.folder.state) is None:
                     self._settle()
                 why = self._train(stop)
-                return self._finish(why)
+                return self._finish(why, test)
         finally:
             torch.use_deterministic_algorithms(was)
 
@@ -399,7 +401,7 @@ class _Run:
         votes = torch.tensor(float(flag), device=self.accelerator.device)
         return float(self.accelerator.reduce(votes, "sum")) > 0
 
-    def _finish(self, why: str) -> Outcome:
+    def _finish(self, why: str, test: bool) -> Outcome:
         self._log_training()
         if self.progress.evaluated != self.progress.step:
             self._evaluate()
@@ -408,8 +410,8 @@ class _Run:
             raise TrainingError(f"no evaluation gave a {self.task.metric}; is validation of one class only?")
         best = Paramixer.from_pretrained(self.folder.model)
         self.plain.load_state_dict(best.state_dict())
-        test = self._measure(self.task.test, "test")
-        outcome = Outcome(self.task.metric, self.progress.best, test, self.progress.step, self.progress.best_step, why)
+        found = self._measure(self.task.test, "test") if test else {}
+        outcome = Outcome(self.task.metric, self.progress.best, found, self.progress.step, self.progress.best_step, why)
         if self.accelerator.is_main_process:
             self.folder.write_record(self._record(outcome))
         self.display.finished(outcome)

@@ -22,7 +22,7 @@ class Outcome:
     validation: float
     """The best metric on validation, by which the model was chosen."""
     test: dict[str, float]
-    """Metric and loss of that model on test."""
+    """Metric and loss of that model on test; empty where that was not looked at."""
     steps: int
     """Optimiser steps taken."""
     best_step: int

@@ -139,9 +139,10 @@ class Shown(Silent):
 
     def finished(self, outcome: Outcome) -> None:
         """What came out."""
+        test = f"; on test: {self._metric} {outcome.test[self._metric]:.4f}" if outcome.test else ""
         self._console.print(
             f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
-            f"{self._metric} {outcome.validation:.4f}; on test: {self._metric} {outcome.test[self._metric]:.4f}",
+            f"{self._metric} {outcome.validation:.4f}{test}",
             highlight=False,
             soft_wrap=True,
         )

@@ -115,6 +115,15 @@ def test_smoke_leaves_what_was_measured_alone():
     assert Path("results/smoke/figure-rank/singular-values.json").is_file()
 
 
+def test_smoke_leaves_pictures_of_the_data_alone():
+    measured = Path("docs/results/lengths-text.svg")
+    measured.parent.mkdir(parents=True)
+    measured.write_text("measured")
+    assert main(["reproduce", "figure-lengths", "--docs", "docs"]) == 0
+    assert measured.read_text() == "measured"
+    assert Path("results/smoke/figures/lengths-text.svg").is_file()
+
+
 def test_singular_values_want_all_models(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     assert main(["reproduce", "figure-rank", "--shard", "1/2"]) == 0

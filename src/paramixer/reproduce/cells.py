@@ -170,8 +170,8 @@ def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
             run = _bounded(scale, task, 0, source=source)
             yield from _seeded("table-genome", CHORD, task, scale, run)
             for name in _RIVALS:
-                size = (4, 4) if (task, name) in _DEEP else (1, 1)
-                rival = changed(run, dict(zip(("model.blocks", "model.heads"), size, strict=True)))
+                size = 4 if (task, name) in _DEEP else 1
+                rival = changed(run, {"model.blocks": size, "model.heads": size})
                 yield from _rival("table-genome", name, task, scale, rival)
             yield from _ngrams("table-genome", task, scale, run)
         return

@@ -156,6 +156,8 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
                 highlight=False,
             )
     pictures = options.docs / "results" if options.docs else records / "figures"
+    # What stand-ins show is no picture of the data.
+    of_data = records / "figures" if options.scale == "smoke" else pictures
     if options.name in ("figure-protocols", "all"):
         figures.protocols(pictures / "links.svg")
         console.print(f"drawn: {pictures / 'links.svg'}", highlight=False)
@@ -163,10 +165,10 @@ def reproduce(options: ReproduceOptions, console: Console) -> int:
         figures.network(pictures / "network.svg")
         console.print(f"drawn: {pictures / 'network.svg'}", highlight=False)
     if options.name in ("figure-examples", "all"):
-        _examples(options, pictures / "examples.png", console)
+        _examples(options, of_data / "examples.png", console)
     if options.name in ("figure-lengths", "all"):
         longest = 512 if options.scale == "smoke" else None
-        for path in figures.lengths(options.sources(), records, pictures, longest):
+        for path in figures.lengths(options.sources(), records, of_data, longest):
             console.print(f"written: {path}", highlight=False)
     kept = [one for one in read_all(records) if one.scale == options.scale]
     for table in _finished(options.name, kept):

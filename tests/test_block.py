@@ -115,20 +115,32 @@ def test_identity_start_keeps_the_chain_near_the_identity(generator):
     assert max(distances["identity"], distances["even"]) < 1 < distances["paper"]
 
 
-@pytest.mark.parametrize("protocol", ["chord", "cdil"])
 @pytest.mark.parametrize("residual", ["factor", "none"])
-def test_a_start_for_pairs_adds_up_the_sequence_where_a_token_stands_out(protocol, residual, generator):
-    block = pm.ParamixerBlock(64, 16, 16, protocol=protocol, init="pairs", residual=residual, generator=generator)
-    inputs = torch.zeros(1, 64, 16)
-    inputs[0, [5, 40], 0] = torch.tensor([2.0, 3.0])
+@pytest.mark.parametrize(
+    ("protocol", "around"),
+    [("chord", [16 * row + column for row in (0, 1, 2, 4) for column in (0, 1, 2, 4)]), ("cdil", range(-4, 5))],
+)
+def test_a_start_for_pairs_hands_what_lies_around_either_mark_to_both(protocol, around, residual, generator):
+    block = pm.ParamixerBlock(256, 16, 16, protocol=protocol, init="pairs", residual=residual, generator=generator)
+    # Of a picture of 16 x 16, an even number of rows apart, either way around the ring.
+    marks = torch.tensor([16 * 4 + 6, 16 * 10 + 6])
+    inputs = torch.zeros(1, 256, 16)
+    inputs[0, marks, 0] = torch.tensor([2.0, 3.0])
     mixed = block.mixing_matrix(inputs)[0]
-    assert mixed[[5, 40]].norm() > 10 * mixed[[6, 41]].norm()
+    other = torch.ones(256, dtype=torch.bool)
+    other[marks] = False
+    assert mixed[marks].pow(2).mean() > 1000 * mixed[other].pow(2).mean()
     with torch.no_grad():
-        block.w2[:-1] = 0
+        # What the factors that are open everywhere have been drawn.
+        block.w2[block.w1[:, 0].amax(1) < 3] = 0
     mixed = block.mixing_matrix(inputs)[0]
-    # Every position counts as much as every other, and all the more the more this one stands out.
-    cases.assert_close(mixed, mixed[:, :1].expand(64, 64), 1e-5)
-    assert mixed[40, 0] > 1.5 * mixed[5, 0] > 0
+    taken = torch.zeros(256, dtype=torch.bool)
+    taken[(marks[:, None] + torch.tensor(list(around))).flatten()] = True
+    for row in mixed[marks]:
+        assert row[taken].min() > 0.5
+        assert row[~taken].abs().max() < 0.01 * row[taken].min()
+    # All the more the more a mark stands out.
+    assert (mixed[marks[1], taken] > 1.5 * mixed[marks[0], taken]).all()
 
 
 def test_a_local_start_reads_neighbours_and_an_averaging_one_everything(generator):

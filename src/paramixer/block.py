@@ -69,8 +69,8 @@ class ParamixerBlock(nn.Module):
         init: "paper" draws as torch does; "identity" shrinks the last layer of every link MLP tenfold and zeroes its
             bias, so that (with a residual) the chain starts near the identity; "even" also draws g to keep its input's
             scale; "local" is even but for the links of the first factor to the nearest neighbours; "average" is local
-            around factors that average over their links; "pairs" adds up the whole sequence, and its last factor
-            multiplies the sum by what stands out at the position itself, in the first channel of the link input.
+            around factors that average over their links; "pairs" adds up what lies around all positions that stand out
+            in the first channel of the link input, and hands it to those that stand out themselves.
         keep: keep every keep-th factor's input for the backward pass and recompute the others.
         generator: where the initial parameters are drawn from; torch's global generator by default.
     """
@@ -234,36 +234,60 @@ class ParamixerBlock(nn.Module):
         if init == "average":
             bias += 1 / bias.shape[1] - added
         if init == "pairs":
-            # Each adds what lies twice as far as in the factor before, so that together they add up the whole ring.
-            further = (self.offsets == 2 ** torch.arange(len(own), device="cpu")[:, None]).float()
-            bias += own + further - added
+            taken, around = self._around_and_along()
+            bias += own + taken - added
         self.w2.mul_(scale[:, None].to(self.w2))
         self.b2.copy_(bias)
         if init == "pairs":
-            self._take_only_what_stands_out((own + further)[-1])
+            for factor in {around, len(own) - 1}:
+                self._open_where_it_stands_out(factor, (own + taken)[factor])
+            self._tell_of_places()
 
-    def _take_only_what_stands_out(self, taken: Tensor) -> None:
-        """Where the first channel exceeds one, the last factor takes this of its links, and g tells of positions.
+    def _around_and_along(self) -> tuple[Tensor, int]:
+        """Which links gather what lies around a position and then add up the ring, and the last factor that gathers.
 
-        Half of the hidden units open there, and elsewhere nothing is added up or taken; the others are left to learn.
+        Around is near along the row and, where the second factor reaches them, in the rows below of a square picture.
+        What stands out is wider than one position: steps of one, along rows and columns, are left to gathering.
+        """
+        bits = max(self.length - 1, 1).bit_length()
+        powers, side = 2 ** torch.arange(1, bits, device="cpu"), 2 ** (bits // 2)
+        taken, around = torch.zeros(self.offsets.shape, device="cpu"), 0
+        taken[0] = _near(self.offsets[0], 1)
+        if (self.offsets[1:2] == side).any():
+            taken[1] = _near(self.offsets[1], side)
+            around, powers = 1, powers[powers != side]
+        for row, offsets, power in zip(taken[around + 1 :], self.offsets[around + 1 :], powers, strict=False):
+            row[offsets == power] = 1
+        return taken, around
+
+    def _open_where_it_stands_out(self, factor: int, taken: Tensor) -> None:
+        """Where the first channel exceeds one, the factor takes this of its links, and elsewhere nothing.
+
+        Half of the hidden units open there; the others are left to learn.
         """
         opening = (self.hidden + 1) // 2
-        self.w1[-1, :, :opening] = 0
-        self.w1[-1, 0, :opening] = torch.linspace(3, 5, opening).to(self.w1)
-        self.b1[-1, :opening] = -self.w1[-1, 0, :opening]
-        self.w2[-1] = 0
-        self.w2[-1, :opening] = taken.to(self.w2) / opening
-        self.b2[-1] -= taken.to(self.b2)
+        self.w1[factor, :, :opening] = 0
+        self.w1[factor, 0, :opening] = torch.linspace(3, 5, opening).to(self.w1)
+        self.b1[factor, :opening] = -self.w1[factor, 0, :opening]
+        self.w2[factor] = 0
+        self.w2[factor, :opening] = taken.to(self.w2) / opening
+        self.b2[factor] -= taken.to(self.b2)
+
+    def _tell_of_places(self) -> None:
+        """Half of g's hidden units tell where something stands out in the first channel, half where in the second."""
+        opening = (self.hidden + 1) // 2
         first, _, second = self.g
         assert isinstance(first, nn.Linear)
         assert isinstance(second, nn.Linear)
-        first.weight[:opening] *= 1.5
-        first.weight[:opening, 0] = 1.5
-        first.bias[:opening] = -1.5
-        if opening > 1:
-            # Where, not how many: what all of them tell alike cancels out.
-            second.weight[:, :opening] -= second.weight[:, :opening].mean(1, keepdim=True)
-        second.weight[:, opening:] *= 0.1
+        first.weight *= 1.5
+        first.weight[:, :2] = 0
+        first.bias.fill_(-1.5)
+        for units, channel in ((slice(opening), 0), (slice(opening, None), 1)):
+            first.weight[units, channel : channel + 1] = 1.5
+            told = second.weight[:, units]
+            if told.shape[1] > 1:
+                # Where, not how many: what all of them tell alike cancels out.
+                told -= told.mean(1, keepdim=True)
 
     def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
         """Unit vectors ``[batch, length, positions]``."""
@@ -311,3 +335,8 @@ class ParamixerBlock(nn.Module):
             raise TypeError(
                 f"{name} are {tensor.dtype}, the block's parameters are {self.w1.dtype}; convert one of them"
             )
+
+
+def _near(offsets: Tensor, step: int) -> Tensor:
+    """Which of the offsets are a few such steps."""
+    return (offsets != 0) & (offsets % step == 0) & (offsets.abs() <= _NEIGHBOURS * step)

@@ -126,7 +126,7 @@ def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
         # Not Nystromformer, whose 25 000 reviews of test alone would take longer than the minutes left for learning.
         ("text", 60, ("cdil", "chord"), ("performer",)),
         ("pathfinder", 60, ("chord", "cdil"), ("performer",)),
-        ("listops", 30, ("chord", "cdil"), ("nystromformer",)),
+        ("listops", 45, ("chord", "cdil"), ("nystromformer",)),
     ]
     for task, minutes, protocols, rivals in plan:
         if task in ("image", "text") and getattr(sources, task) is None:

@@ -283,8 +283,16 @@ def test_other_claims_follow_their_records():
     assert claims.best_on_lra([*lra, kept("S4D", "image", 0.9)]).verdict == "contradicted"
     aside = [kept(row, "text", 0.9) for row in ("n-gram counts + logistic regression", cells.AS_DRAWN)]
     assert claims.best_on_lra([*lra, *aside]).verdict == "cannot tell yet"
-    documents = [kept(CHORD, f"documents-{size}", value) for size, value in (("16k", 0.5), ("32k", 0.6))]
-    assert claims.longer_documents(documents).verdict == "supported"
+    every = [*lra, *(kept(row, "pathfinder", value) for row, value in ((CHORD, 0.7), ("Performer", 0.5)))]
+    verdicts = {0.3: "supported", 0.38: "cannot tell yet", 0.5: "contradicted", float("nan"): "supported"}
+    for rival, verdict in verdicts.items():
+        listops = [kept(CHORD, "listops", 0.4), kept("Nystromformer", "listops", rival)]
+        assert claims.best_on_lra([*every, *listops]).verdict == verdict
+    diverged = [kept(CHORD, "listops", float("nan")), kept("Nystromformer", "listops", 0.3)]
+    assert claims.best_on_lra([*every, *diverged]).verdict == "contradicted"
+    for longer, verdict in {0.6: "supported", 0.54: "cannot tell yet", 0.4: "contradicted"}.items():
+        documents = [kept(CHORD, f"documents-{size}", value) for size, value in (("16k", 0.5), ("32k", longer))]
+        assert claims.longer_documents(documents).verdict == verdict
 
 
 def test_targets_are_reached_or_missed_by_so_much():

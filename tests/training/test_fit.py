@@ -157,6 +157,34 @@ def test_ctrl_c_saves_and_a_resumed_run_ends_with_the_same_bits(tmp_path):
     assert signal.getsignal(signal.SIGINT) == before
 
 
+@pytest.mark.parametrize(("split", "look"), [("validation", 1), ("validation", 2), ("validation", 3), ("test", 1)])
+def test_ctrl_c_is_heard_while_a_split_is_looked_at(split, look, tmp_path):
+    class Impatient(Silent):
+        looks, ticks = 0, 0
+
+        def evaluating(self, name, count):
+            self.looks += name == split
+
+            def tick(done):
+                if name == split and self.looks == look:
+                    self.ticks += 1
+                    if self.ticks == 1:
+                        os.kill(os.getpid(), signal.SIGINT)
+
+            return tick
+
+    whole, outcome = tiny.run(tmp_path / "whole")
+    model, display = tiny.model(), Impatient()
+    with pytest.raises(Interrupted, match="SIGINT"):
+        fit(model, tiny.task(), tiny.OPTIONS, folder=tmp_path / "run", seed=5, display=display)
+    assert display.ticks == 1
+    assert model.training
+    resumed, again = tiny.run(tmp_path / "run", resume=True)
+    assert again == outcome
+    assert same_weights(whole, resumed)
+    assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")
+
+
 def test_the_logged_step_size_survives_an_interruption(tmp_path):
     class Impatient(Silent):
         def step(self, progress):

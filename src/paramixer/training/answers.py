@@ -40,7 +40,7 @@ def answers(
         accelerator: which device, and which share of the work.
         workers: processes that load.
         precision: float32 or bf16.
-        tick: told how many sequences are done.
+        tick: told how many sequences are done; what it raises ends the look at them.
     """
     was_training = model.training
     model.eval()
@@ -49,14 +49,16 @@ def answers(
     own = mine(order, accelerator.process_index, accelerator.num_processes)
     found, targets = [], []
     parts = [own[start : start + batch] for start in range(0, len(own), batch)]
-    for part in loaded(sequences, parts, collate, workers):
-        inputs, lengths = part.inputs.to(accelerator.device), part.lengths
-        with autocast(accelerator, precision):
-            answer = model(inputs) if lengths is None else model(inputs, lengths.to(accelerator.device))
-        found.append(answer.float().cpu())
-        targets.append(part.targets)
-        tick(len(inputs) * accelerator.num_processes)
-    model.train(was_training)
+    try:
+        for part in loaded(sequences, parts, collate, workers):
+            inputs, lengths = part.inputs.to(accelerator.device), part.lengths
+            with autocast(accelerator, precision):
+                answer = model(inputs) if lengths is None else model(inputs, lengths.to(accelerator.device))
+            found.append(answer.float().cpu())
+            targets.append(part.targets)
+            tick(len(inputs) * accelerator.num_processes)
+    finally:
+        model.train(was_training)
     together = _gathered(torch.cat(found) if found else torch.empty(0), order, accelerator)
     return together, _gathered(torch.cat(targets) if targets else torch.empty(0), order, accelerator)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -123,6 +123,7 @@ class _Run:
         self._since = time.monotonic()
         self._saved_at = self._since
         self._busy, self._logged_at = 0.0, self._since
+        self._stop: dict[str, str] = {}
         self._board = Board(folder.path) if options.tensorboard and self.accelerator.is_main_process else None
 
     @property
@@ -152,10 +153,10 @@ class _Run:
         was = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(self.options.deterministic or was)
         try:
-            with self.display, asked_to_stop() as stop:
+            with self.display, asked_to_stop() as self._stop:
                 if self.options.settle and state.latest(self.folder.state) is None:
                     self._settle()
-                why = self._train(stop)
+                why = self._train()
                 return self._finish(why, test)
         finally:
             torch.use_deterministic_algorithms(was)
@@ -189,12 +190,15 @@ class _Run:
         tick = self.display.evaluating("settling", self.plain.config.blocks)
         settle(self.plain, batch.inputs.to(device), lengths, tick)
 
-    def _train(self, stop: dict[str, str]) -> str:
+    def _train(self) -> str:
         self._since = self._saved_at = self._logged_at = time.monotonic()
         self.model.train()
         self.display.begin(self.last_step, self.options.epochs, self.task.metric)
+        if self._due():
+            # The run was stopped while it looked at validation.
+            self._evaluate()
         while True:
-            why = self._why_stop(stop)
+            why = self._why_stop()
             if why is not None:
                 return why
             for batch, micros in self._steps():
@@ -206,7 +210,7 @@ class _Run:
                     self.progress.epoch += 1
                     self.progress.position = 0
                 self._after_step()
-                why = self._why_stop(stop)
+                why = self._why_stop()
                 if why is not None:
                     return why
 
@@ -273,12 +277,16 @@ class _Run:
         if progress.step % self.options.log_every == 0:
             self._log_training()
         self.display.step(progress)
-        every = self.options.evaluate_every
-        at_epoch = progress.position == 0
-        if progress.step % every == 0 if every is not None else at_epoch:
+        if self._due():
             self._evaluate()
         elif time.monotonic() - self._saved_at > 60 * self.options.save_every:
             self._save()
+
+    def _due(self) -> bool:
+        """Whether this step is one to look at validation, and nobody has."""
+        every, progress = self.options.evaluate_every, self.progress
+        now = progress.position == 0 if every is None else progress.step % every == 0
+        return now and progress.step not in (0, progress.evaluated)
 
     def _log_training(self) -> None:
         progress = self.progress
@@ -329,7 +337,14 @@ class _Run:
 
     def _measure(self, split: Sequences, name: str) -> dict[str, float]:
         assert self.options.batch is not None
-        tick = self.display.evaluating(name, len(split))
+        shown = self.display.evaluating(name, len(split))
+
+        def tick(done: int) -> None:
+            shown(done)
+            # Of several processes the others would wait for this one's answers.
+            if self._stop and self.accelerator.num_processes == 1:
+                self._halt()
+
         answer, targets = answers(
             self.model,
             split,
@@ -376,11 +391,14 @@ class _Run:
             return share
         return float(self.accelerator.reduce(torch.tensor(share, device=self.accelerator.device), "mean"))
 
-    def _why_stop(self, stop: dict[str, str]) -> str | None:
+    def _halt(self) -> NoReturn:
+        self._save()
+        raise Interrupted(self._stop.get("signal", "another process was stopped"))
+
+    def _why_stop(self) -> str | None:
         """Why training should end now; None to go on."""
-        if self._anyone(bool(stop)):
-            self._save()
-            raise Interrupted(stop.get("signal", "another process was stopped"))
+        if self._anyone(bool(self._stop)):
+            self._halt()
         progress, options = self.progress, self.options
         if self.last_step is not None and progress.step >= self.last_step:
             return "all steps are done"

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from paramixer import initialisation
+from paramixer import initialisation, starts
 from paramixer.links import Protocol, named_protocol, whole_number
 from paramixer.ops import link_mix, mlp, paramix
 from paramixer.ops.chain import computing
@@ -24,11 +24,6 @@ from paramixer.ops.custom import paramix_backward_op
 from paramixer.ops.door import checked_chain
 from paramixer.ops.dropout import Dropout
 from paramixer.ops.lookup import lookup
-
-INITS = ("paper", "identity", "even", "local", "average", "pairs")
-
-# How far "near" reaches: CDIL's nine links, and as far with CHORD.
-_NEIGHBOURS = 4
 
 # A row of A costs as much memory as one channel of the values; so many are computed at a time.
 _ROWS_AT_ONCE = 16
@@ -100,8 +95,8 @@ class ParamixerBlock(nn.Module):
         check_residual("ParamixerBlock", residual)
         check_keep("ParamixerBlock", keep)
         check_ring("ParamixerBlock", ring)
-        if init not in INITS:
-            raise ValueError(f"init={init!r}; choose from {', '.join(INITS)}")
+        if init not in starts.INITS:
+            raise ValueError(f"init={init!r}; choose from {', '.join(starts.INITS)}")
         if isinstance(protocol, str):
             protocol = named_protocol(protocol, links, factors)
         elif not isinstance(protocol, Protocol):
@@ -121,7 +116,7 @@ class ParamixerBlock(nn.Module):
         initialisation.linear_(hidden, self.w2, self.b2, generator=generator)
         self.g = TokenMlp(channels, hidden, generator)
         if init != "paper":
-            self._start(init, generator)
+            starts.start_(self, init, generator)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -217,78 +212,6 @@ class ParamixerBlock(nn.Module):
             f"protocol={self.protocol}, residual={self.residual!r}, ring={self.ring}, keep={self.keep}"
         )
 
-    @torch.no_grad()
-    def _start(self, init: str, generator: Generator | None) -> None:
-        """Chains near the identity, but for what the others ask."""
-        scale, bias = torch.full(self.offsets.shape, 0.1, device="cpu"), torch.zeros(self.offsets.shape, device="cpu")
-        if init in ("local", "average"):
-            scale[0, self.offsets[0].abs() <= _NEIGHBOURS] = 1.0
-        if init != "identity":
-            for layer in (self.g[0], self.g[2]):
-                assert isinstance(layer, nn.Linear)
-                initialisation.scale_keeping_(layer, generator)
-        own = (self.offsets == 0).float()
-        own /= own.sum(1, keepdim=True).clamp(min=1)
-        # What a factor adds of its own input anyway, as a bias.
-        added = own if self.residual == "factor" else 0 * own
-        if init == "average":
-            bias += 1 / bias.shape[1] - added
-        if init == "pairs":
-            taken, around = self._around_and_along()
-            bias += own + taken - added
-        self.w2.mul_(scale[:, None].to(self.w2))
-        self.b2.copy_(bias)
-        if init == "pairs":
-            for factor in {around, len(own) - 1}:
-                self._open_where_it_stands_out(factor, (own + taken)[factor])
-            self._tell_of_places()
-
-    def _around_and_along(self) -> tuple[Tensor, int]:
-        """Which links gather what lies around a position and then add up the ring, and the last factor that gathers.
-
-        Around is near along the row and, where the second factor reaches them, in the rows below of a square picture.
-        What stands out is wider than one position: steps of one, along rows and columns, are left to gathering.
-        """
-        bits = max(self.length - 1, 1).bit_length()
-        powers, side = 2 ** torch.arange(1, bits, device="cpu"), 2 ** (bits // 2)
-        taken, around = torch.zeros(self.offsets.shape, device="cpu"), 0
-        taken[0] = _near(self.offsets[0], 1)
-        if (self.offsets[1:2] == side).any():
-            taken[1] = _near(self.offsets[1], side)
-            around, powers = 1, powers[powers != side]
-        for row, offsets, power in zip(taken[around + 1 :], self.offsets[around + 1 :], powers, strict=False):
-            row[offsets == power] = 1
-        return taken, around
-
-    def _open_where_it_stands_out(self, factor: int, taken: Tensor) -> None:
-        """Where the first channel exceeds one, the factor takes this of its links, and elsewhere nothing.
-
-        Half of the hidden units open there; the others are left to learn.
-        """
-        opening = (self.hidden + 1) // 2
-        self.w1[factor, :, :opening] = 0
-        self.w1[factor, 0, :opening] = torch.linspace(3, 5, opening).to(self.w1)
-        self.b1[factor, :opening] = -self.w1[factor, 0, :opening]
-        self.w2[factor] = 0
-        self.w2[factor, :opening] = taken.to(self.w2) / opening
-        self.b2[factor] -= taken.to(self.b2)
-
-    def _tell_of_places(self) -> None:
-        """Half of g's hidden units tell where something stands out in the first channel, half where in the second."""
-        opening = (self.hidden + 1) // 2
-        first, _, second = self.g
-        assert isinstance(first, nn.Linear)
-        assert isinstance(second, nn.Linear)
-        first.weight *= 1.5
-        first.weight[:, :2] = 0
-        first.bias.fill_(-1.5)
-        for units, channel in ((slice(opening), 0), (slice(opening, None), 1)):
-            first.weight[units, channel : channel + 1] = 1.5
-            told = second.weight[:, units]
-            if told.shape[1] > 1:
-                # Where, not how many: what all of them tell alike cancels out.
-                told -= told.mean(1, keepdim=True)
-
     def _units(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
         """Unit vectors ``[batch, length, positions]``."""
         self._check("inputs", inputs, self.inputs)
@@ -335,8 +258,3 @@ class ParamixerBlock(nn.Module):
             raise TypeError(
                 f"{name} are {tensor.dtype}, the block's parameters are {self.w1.dtype}; convert one of them"
             )
-
-
-def _near(offsets: Tensor, step: int) -> Tensor:
-    """Which of the offsets are a few such steps."""
-    return (offsets != 0) & (offsets % step == 0) & (offsets.abs() <= _NEIGHBOURS * step)

@@ -242,17 +242,26 @@ SYMBOLS = dataclasses.replace(TOKENS, positions=False, blocks=2, padding="length
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_where_links_follow_from_the_symbol_each_symbol_writes_them_once(training, generator, monkeypatch):
-    inputs = tokens(3, 12, generator)
-    lengths = [12, 5, 1]
+def test_where_links_follow_from_few_rows_each_row_writes_them_once(training, generator, monkeypatch):
+    inputs = tokens(12, 12, generator)
+    lengths = [12, 5, 1, 12] * 3
     changes = {"embedding_dropout": 0.0} if training else {}
-    for others in ({}, {"pooling": "cls"}, {"protocol": "cdil", "residual": "block", "pad": None}):
+    for others in (
+        {},
+        {"pooling": "cls"},
+        {"protocol": "cdil", "residual": "block", "pad": None},
+        {"padding": "symbol"},
+        {"positions": True, "keep": 2},
+        {"positions": True, "padding": "symbol"},
+    ):
         model = build(SYMBOLS, **changes, **others).double().train(training)
         answers, grads = [], []
-        for by_symbol in (True, False):
-            assert model._links_by_symbol(inputs)
-            if not by_symbol:
-                monkeypatch.setattr(pm.Paramixer, "_links_by_symbol", lambda *_: False)
+        for shared in (True, False):
+            table, symbols = model._distinct(inputs)
+            cases.assert_close(table[symbols], model._embed(inputs), 1e-10)
+            assert 2 * len(table) <= inputs.numel()
+            if not shared:
+                monkeypatch.setattr(pm.Paramixer, "_distinct", lambda *_: None)
             answers.append(model(inputs, lengths))
             grads.append(torch.autograd.grad(answers[-1].square().sum(), list(model.parameters())))
             monkeypatch.undo()
@@ -265,17 +274,17 @@ def test_where_links_follow_from_the_symbol_each_symbol_writes_them_once(trainin
     "changes",
     [
         {"positions": True},
+        {"positions": True, "vocabulary": 10_000},
         {"link_input": "block"},
-        {"keep": 2},
         {"vocabulary": 100},
         {"mixer": "transformer"},
         {"embedding_dropout": 0.2},
     ],
     ids=str,
 )
-def test_links_by_symbol_are_left_alone_where_they_would_be_wrong_or_dear(changes, generator):
+def test_rows_are_not_looked_for_where_links_would_be_wrong_or_rows_too_many(changes, generator):
     model = build(SYMBOLS, **{"embedding_dropout": 0.0} | changes).train()
-    assert not model._links_by_symbol(tokens(3, 12, generator))
+    assert model._distinct(tokens(3, 12, generator)) is None
 
 
 def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(generator):

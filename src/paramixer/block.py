@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from paramixer import initialisation, starts
 from paramixer.links import Protocol, named_protocol, whole_number
-from paramixer.ops import link_mix, mlp, paramix
+from paramixer.ops import mlp, paramix
 from paramixer.ops.chain import computing
 from paramixer.ops.checks import (
     autocasting,
@@ -23,7 +23,6 @@ from paramixer.ops.checks import (
 from paramixer.ops.custom import paramix_backward_op
 from paramixer.ops.door import checked_chain
 from paramixer.ops.dropout import Dropout
-from paramixer.ops.lookup import lookup
 
 # A row of A costs as much memory as one channel of the values; so many are computed at a time.
 _ROWS_AT_ONCE = 16
@@ -146,16 +145,12 @@ class ParamixerBlock(nn.Module):
         if lengths is not None:
             lengths = self._counts(lengths, values)
         start: Tensor = self.g(values, lengths)
-        mixed = self._mix(start, inputs, lengths) if symbols is None else self._chain(start, inputs, symbols, lengths)
-        dropped: Tensor = self.dropout(mixed)
+        dropped: Tensor = self.dropout(self._mix(start, inputs, lengths, symbols))
         return dropped
 
     def factors(self, inputs: Tensor) -> Tensor:
         """The entries of every factor, ``[batch, factors, length, links]``, without any residual."""
         self._check("inputs", inputs, self.inputs)
-        return self._written(inputs)
-
-    def _written(self, inputs: Tensor) -> Tensor:
         hidden = F.gelu(torch.einsum("bne,meh->bmnh", inputs, self.w1) + self.b1[:, None])
         return hidden @ self.w2 + self.b2[:, None]
 
@@ -224,17 +219,14 @@ class ParamixerBlock(nn.Module):
             raise ValueError(f"position {int(outside[0])} is outside the sequence, 0 to {length - 1}")
         return F.one_hot(wanted, length).to(inputs.dtype).T.expand(batch, length, len(wanted))
 
-    def _mix(self, values: Tensor, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
-        return paramix(inputs, values, *self._parameters_of_links(), lengths, self.ring, self.keep)
-
-    def _chain(self, start: Tensor, table: Tensor, symbols: Tensor, lengths: Tensor | None) -> Tensor:
-        """The same factor by factor, with entries that are looked up."""
-        mixed = start
-        for entries, offsets in zip(self._written(table[None])[0], self.offsets, strict=True):
-            added = {"factor": mixed, "block": start, "none": None}[self.residual]
-            mixed = link_mix(lookup(symbols, entries), mixed, offsets, lengths, self.ring)
-            mixed = mixed if added is None else mixed + added
-        return mixed
+    def _mix(
+        self,
+        values: Tensor,
+        inputs: Tensor,
+        lengths: Tensor | Sequence[int] | None,
+        symbols: Tensor | None = None,
+    ) -> Tensor:
+        return paramix(inputs, values, *self._parameters_of_links(), lengths, self.ring, self.keep, symbols)
 
     def _parameters_of_links(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, str]:
         return self.w1, self.b1, self.w2, self.b2, self.offsets, self.residual

@@ -17,6 +17,11 @@ from paramixer.heads import Head
 from paramixer.ops.checks import autocasting, check_length_values, length_tensor, past_end
 from paramixer.ops.dropout import Dropout
 
+# Links are written once for every distinct row of X0 where each row is shared by so many positions, in the mean,
+_SHARED = 2
+# and where looking for them among all pairs of symbol and place costs little: so many for each position.
+_SPARSE = 64
+
 
 class Paramixer(nn.Module):
     """A network of Paramixer blocks.
@@ -76,8 +81,7 @@ class Paramixer(nn.Module):
         self._check(inputs)
         width = inputs.shape[1]
         inputs, lengths = self._padded(inputs, lengths)
-        symbols = inputs if self._links_by_symbol(inputs) else None
-        answer: Tensor = self.head(self._mixed(self._embed(inputs), lengths, symbols), lengths)
+        answer: Tensor = self.head(self._mixed(self._embed(inputs), lengths, self._distinct(inputs)), lengths)
         return answer[:, :width] if self.config.pooling == "token" else answer
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -144,31 +148,45 @@ class Paramixer(nn.Module):
         dropped: Tensor = self.dropout(embedded)
         return dropped
 
-    def _mixed(self, first: Tensor, lengths: Tensor | None, symbols: Tensor | None = None) -> Tensor:
-        """X0 through all blocks; where symbols are given, each of them writes its links only once."""
+    def _mixed(self, first: Tensor, lengths: Tensor | None, distinct: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """X0 through all blocks; where its distinct rows are known, each of them writes its links only once."""
         values: Tensor = self.dropout(first)
         for block in self.blocks:
-            if symbols is not None:
-                values = block(values, self.embedding.weight, lengths, symbols)
+            if distinct is not None:
+                table, symbols = distinct
+                values = block(values, table, lengths, symbols)
             else:
                 values = block(values, first if self.config.link_input == "first" else values, lengths)
         return values
 
-    def _links_by_symbol(self, inputs: Tensor) -> bool:
-        """Whether the link MLPs read nothing but which symbol stands at a position, and symbols are few."""
+    def _distinct(self, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The distinct rows of X0 and which of them each position has, where all links follow from few such rows."""
         config = self.config
-        return (
-            config.mixer == registry.OWN
-            and config.link_input == "first"
-            and config.vocabulary is not None
-            and not config.positions
-            and not (self.training and config.embedding_dropout)
-            # A chain step by step keeps every factor's input, compiles to many operators, and rounds in between.
-            and config.keep == 1
-            and not torch.compiler.is_compiling()
-            and not autocasting(self.head.linear.weight)
-            and 2 * config.vocabulary <= inputs.numel()
-        )
+        if (
+            config.mixer != registry.OWN
+            or config.link_input != "first"
+            or config.vocabulary is None
+            or (self.training and config.embedding_dropout)
+            # Only the CPU engine has anything from it, and how many there are is not known when graphs are made.
+            or inputs.device.type != "cpu"
+            or torch.compiler.is_compiling()
+        ):
+            return None
+        if self.positions is None:
+            if _SHARED * config.vocabulary > inputs.numel():
+                return None
+            return self.embedding(torch.arange(config.vocabulary)), inputs
+        # With positions a row is known by its symbol and its place: as many as both together, if all were there.
+        width = inputs.shape[1]
+        if inputs.shape[0] < _SHARED or config.vocabulary * width > _SPARSE * inputs.numel():
+            return None
+        pairs = inputs * width + torch.arange(width)
+        seen = torch.zeros(config.vocabulary * width, dtype=torch.int64)
+        seen[pairs] = 1
+        found = seen.nonzero().flatten()
+        if _SHARED * len(found) > inputs.numel():
+            return None
+        return self.embedding(found // width) + self.positions(found % width), seen.cumsum(0)[pairs] - 1
 
     def _check(self, inputs: Tensor) -> None:
         config = self.config

@@ -201,6 +201,51 @@ def test_weight_gradients_of_many_tokens_stay_accurate(generator):
     assert_as_exact(chain_of(generator, pm.Cdil(links=3, factors=2).offsets(2**16), 1, 2**16, 8, 8, 8))
 
 
+def sharing(chain: Chain, rows: int, generator: torch.Generator) -> Chain:
+    """The chain with rows of a table for link inputs, some of which may have no token and one has half of them."""
+    table = torch.randn(rows, chain.inputs.shape[2], generator=generator)
+    symbols = torch.randint(rows, chain.values.shape[:2], generator=generator)
+    symbols[torch.rand(symbols.shape, generator=generator) < 0.5] = rows // 2
+    return chain._replace(inputs=table, symbols=symbols)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 95, 97, 300])
+@pytest.mark.parametrize(("length", "channels", "links"), [(1, 1, 1), (61, 32, 7), (100, 5, 8), (200, 33, 17)])
+def test_rows_of_a_table_write_what_their_tokens_would(length, channels, links, rows, instruction_set, generator):
+    offsets = torch.randint(-200, 200, (3, links), generator=generator)
+    chain = sharing(chain_of(generator, offsets, 3, length, channels=channels), rows, generator)
+    assert_as_exact(chain)
+    own = chain._replace(inputs=chain.inputs[chain.symbols], symbols=None)
+    assert torch.equal(cpu.paramix(chain, 0)[0], cpu.paramix(own, 0)[0])
+
+
+@pytest.mark.parametrize("residual", cases.RESIDUALS)
+@pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
+@pytest.mark.parametrize("kind", ["none", "full", "zero", "one", "mixed"])
+def test_rows_of_a_table_with_lengths_rings_and_residuals(kind, ring, residual, instruction_set, generator):
+    lengths = cases.lengths_of(6, 100)[kind]
+    for keep, protocol in itertools.product((1, 3), cases.PROTOCOLS.values()):
+        chain = chain_of(
+            generator, protocol.offsets(100), 6, 100, channels=8, residual=residual, lengths=lengths, ring=ring
+        )
+        assert_as_exact(sharing(chain, 40, generator), keep)
+
+
+@pytest.mark.parametrize(("batch", "length", "rows"), [(300, 7, 50), (3, 9000, 5), (3, 9000, 4000)])
+def test_rows_of_a_table_in_several_waves_and_any_number_of_threads(batch, length, rows, generator):
+    lengths = torch.randint(length + 1, (batch,), generator=generator).tolist()
+    chain = chain_of(generator, pm.Cdil(links=3, factors=3).offsets(length), batch, length, 32, 8, 32, lengths=lengths)
+    chain = sharing(chain, rows, generator)
+    assert_as_exact(chain, 2)
+    grad = torch.randn(chain.values.shape, generator=generator)
+    runs = []
+    for threads in (1, 2, 8, 3):
+        torch.set_num_threads(threads)
+        runs.append(run(cpu, chain, grad, 2))
+    for name, first in runs[0].items():
+        assert all(torch.equal(first, other[name]) for other in runs[1:]), name
+
+
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 @pytest.mark.parametrize("kind", ["none", "mixed", "zero"])
 @pytest.mark.parametrize(("length", "channels", "links"), [(1, 1, 1), (50, 32, 7), (100, 5, 3), (129, 100, 17)])

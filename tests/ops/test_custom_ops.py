@@ -62,11 +62,16 @@ def test_opcheck(dtype, lengths, generator):
     bare = [tensor.detach() for tensor in layers]
     opcheck(custom.mlp_backward_op, (custom.mlp_op(*bare, lengths), *bare, lengths))
     for keep in (1, 2):
-        opcheck(custom.paramix_op, (*chain, OFFSETS, lengths, "factor", True, keep))
+        opcheck(custom.paramix_op, (*chain, OFFSETS, lengths, "factor", True, None, keep))
     plain = [tensor.detach() for tensor in chain]
-    opcheck(custom.paramix_op, (*plain, OFFSETS, lengths, "block", False, 0))
-    _, kept = custom.paramix_op(*plain, OFFSETS, lengths, "factor", True, 2)
-    opcheck(custom.paramix_backward_op, (plain[1], *plain, OFFSETS, lengths, "factor", True, 2, kept))
+    opcheck(custom.paramix_op, (*plain, OFFSETS, lengths, "block", False, None, 0))
+    symbols = torch.randint(6, (2, 6), generator=generator)
+    shared = [plain[0][0].clone().requires_grad_(), *chain[1:]]
+    opcheck(custom.paramix_op, (*shared, OFFSETS, lengths, "factor", True, symbols, 1))
+    for inputs, rows in ((plain[0], None), (plain[0][0], symbols)):
+        given = inputs, *plain[1:]
+        _, kept = custom.paramix_op(*given, OFFSETS, lengths, "factor", True, rows, 2)
+        opcheck(custom.paramix_backward_op, (plain[1], *given, OFFSETS, lengths, "factor", True, rows, 2, kept))
 
 
 def test_second_derivatives_raise(generator):

@@ -21,6 +21,7 @@ class Chain(NamedTuple):
     lengths: Tensor | None
     residual: str
     ring: bool
+    symbols: Tensor | None = None
 
     @property
     def factors(self) -> int:

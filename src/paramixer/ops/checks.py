@@ -65,6 +65,16 @@ def length_tensor(operator: str, lengths: Tensor | Sequence[int] | None, batch: 
     return tensor.contiguous()
 
 
+def symbol_tensor(operator: str, symbols: Tensor, values: Tensor) -> Tensor:
+    """Rows of a table as the operators take them: int64 ``[batch, length]``. Their values are checked when it runs."""
+    tensor = whole_numbers(operator, "symbols", symbols)
+    if tensor.shape != values.shape[:2]:
+        raise ValueError(
+            f"{operator}: symbols have shape {list(tensor.shape)}, expected [batch, length] = {list(values.shape[:2])}"
+        )
+    return tensor.to(values.device)
+
+
 def past_end(lengths: Tensor, width: int) -> Tensor:
     """Which positions lie past the end of each sequence, bool ``[batch, width]``."""
     return torch.arange(width, device=lengths.device) >= lengths[:, None]
@@ -80,6 +90,15 @@ def check_length_values(operator: str, lengths: Tensor | None, length: int) -> N
         raise ValueError(
             f"{operator}: lengths[{b}] is {int(lengths[b])}, expected 0 to {length}, the width of the batch"
         )
+
+
+def check_symbol_values(operator: str, symbols: Tensor | None, rows: int) -> None:
+    """Every symbol has a row of the table."""
+    if symbols is None or symbols.numel() == 0:
+        return
+    for symbol in symbols.aminmax():
+        if not 0 <= symbol < rows:
+            raise ValueError(f"{operator}: symbol {int(symbol)} has no row in a table of {rows}")
 
 
 def check_residual(operator: str, residual: str) -> None:

@@ -127,15 +127,16 @@ def _kernels() -> ModuleType:
 
 
 def _arguments(chain: Chain) -> tuple[object, ...]:
-    return (*_plain(*chain[:6]), *_indices(chain.offsets, chain.lengths), chain.residual, chain.ring)
+    indices = _indices(chain.offsets, chain.lengths)
+    return (*_plain(*chain[:6]), *indices, chain.residual, chain.ring, _on_cpu(chain.symbols))
 
 
 def _indices(offsets: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return offsets.contiguous(), _on_cpu(lengths)
 
 
-def _on_cpu(lengths: Tensor | None) -> Tensor | None:
-    return None if lengths is None else lengths.cpu().contiguous()
+def _on_cpu(numbers: Tensor | None) -> Tensor | None:
+    return None if numbers is None else numbers.cpu().contiguous()
 
 
 def _plain(*tensors: Tensor) -> tuple[Tensor, ...]:

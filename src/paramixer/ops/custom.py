@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.library import custom_op
 
 from paramixer.ops.chain import Chain, computing, kept_factors, widen
-from paramixer.ops.checks import check_length_values
+from paramixer.ops.checks import check_length_values, check_symbol_values
 from paramixer.ops.engines import serving
 
 
@@ -56,12 +56,14 @@ def paramix_op(
     lengths: Tensor | None,
     residual: str,
     ring: bool,
+    symbols: Tensor | None,
     keep: int,
 ) -> tuple[Tensor, Tensor]:
     """The chain, and the factors' inputs that its backward pass wants kept (keep = 0: none)."""
     check_length_values("paramix", lengths, values.shape[1])
+    check_symbol_values("paramix", symbols, inputs.shape[0])
     with _without_autocast(values):
-        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring).widened()
+        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, symbols).widened()
         mixed, kept = serving(chain.values).paramix(chain, keep)
     return mixed.to(values.dtype), kept
 
@@ -79,13 +81,15 @@ def paramix_backward_op(
     lengths: Tensor | None,
     residual: str,
     ring: bool,
+    symbols: Tensor | None,
     keep: int,
     kept: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of inputs, values, w1, b1, w2, b2."""
     check_length_values("paramix", lengths, values.shape[1])
+    check_symbol_values("paramix", symbols, inputs.shape[0])
     with _without_autocast(values):
-        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring).widened()
+        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, symbols).widened()
         grads = serving(chain.values).paramix_backward(widen(grad), chain, keep, kept)
     dinputs, dvalues, dw1, db1, dw2, db2 = (found.to(values.dtype) for found in grads)
     return dinputs, dvalues, dw1, db1, dw2, db2
@@ -160,20 +164,20 @@ def _link_mix_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _save_paramix(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.residual, ctx.ring, ctx.keep = inputs
+    *tensors, ctx.residual, ctx.ring, symbols, ctx.keep = inputs
     # Else autograd fills a gradient of zeros for what was kept, as large as that is.
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*tensors, output[1])
+    ctx.save_for_backward(*tensors, symbols, output[1])
 
 
 def _paramix_gradients(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
-        return (None,) * 11
+        return (None,) * 12
     if ctx.keep == 0:
         raise RuntimeError("paramixer::paramix ran with keep = 0, for inference; it has no backward pass")
-    *tensors, kept = ctx.saved_tensors
-    grads = paramix_backward_op(grad, *tensors, ctx.residual, ctx.ring, ctx.keep, kept)
-    return (*grads, None, None, None, None, None)
+    *tensors, symbols, kept = ctx.saved_tensors
+    grads = paramix_backward_op(grad, *tensors, ctx.residual, ctx.ring, symbols, ctx.keep, kept)
+    return (*grads, None, None, None, None, None, None)
 
 
 def _save_mlp(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -17,6 +17,7 @@ from paramixer.ops.checks import (
     check_tensors,
     length_tensor,
     offset_tensor,
+    symbol_tensor,
 )
 from paramixer.ops.custom import link_mix_op, mlp_op, paramix_op
 
@@ -67,6 +68,7 @@ def paramix(
     lengths: Tensor | Sequence[int] | None = None,
     ring: bool = True,
     keep: int = 1,
+    symbols: Tensor | None = None,
 ) -> Tensor:
     """The whole chain of factors in one call; each factor's entries are written by an MLP from the inputs.
 
@@ -74,7 +76,7 @@ def paramix(
     ``values = link_mix(weights, values, offsets[m])`` plus the residual.
 
     Args:
-        inputs: ``[batch, length, inputs]``, what the MLPs read.
+        inputs: ``[batch, length, inputs]``, what the MLPs read; with symbols a table ``[symbols, inputs]``.
         values: ``[batch, length, channels]``, what is mixed.
         w1: ``[factors, inputs, hidden]``.
         b1: ``[factors, hidden]``.
@@ -87,11 +89,13 @@ def paramix(
         ring: as in :func:`link_mix`.
         keep: the forward pass keeps every keep-th factor's input for the backward pass, which recomputes the others:
             1 is fastest, larger numbers save memory.
+        symbols: ``[batch, length]``, whose row of the table each position has: the result is that of the inputs
+            ``table[symbols]``, but every row writes its links only once, however many positions have it.
 
     Returns:
         ``[batch, length, channels]`` in the dtype of values.
     """
-    chain = checked_chain("paramix", inputs, values, w1, b1, w2, b2, offsets, residual, lengths, ring)
+    chain = checked_chain("paramix", inputs, values, w1, b1, w2, b2, offsets, residual, lengths, ring, symbols)
     check_keep("paramix", keep)
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in chain[:6])
     mixed: Tensor
@@ -146,12 +150,13 @@ def checked_chain(
     residual: str,
     lengths: Tensor | Sequence[int] | None,
     ring: bool,
+    symbols: Tensor | None = None,
 ) -> Chain:
     """The arguments of :func:`paramix`, checked and as the custom ops take them."""
     inputs, values, w1, b1, w2, b2 = _autocast(inputs, values, w1, b1, w2, b2)
     shapes = {
         "values": (values, "batch length channels"),
-        "inputs": (inputs, "batch length inputs"),
+        "inputs": (inputs, "batch length inputs" if symbols is None else "symbols inputs"),
         "w1": (w1, "factors inputs hidden"),
         "b1": (b1, "factors hidden"),
         "w2": (w2, "factors hidden links"),
@@ -163,7 +168,9 @@ def checked_chain(
     check_ring(operator, ring)
     table = offset_tensor(operator, offsets, b2.shape, "[factors, links]")
     counts = length_tensor(operator, lengths, values.shape[0])
-    return Chain(inputs, values, w1, b1, w2, b2, table, counts, residual, ring)
+    if symbols is not None:
+        symbols = symbol_tensor(operator, symbols, values)
+    return Chain(inputs, values, w1, b1, w2, b2, table, counts, residual, ring, symbols)
 
 
 def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:

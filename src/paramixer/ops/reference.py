@@ -48,7 +48,7 @@ def link_mix_backward(
 
 def paramix(chain: Chain, keep: int) -> tuple[Tensor, Tensor]:
     """The chain's output, and the inputs of factors keep, 2 keep, ... for the backward pass (none for keep = 0)."""
-    values = chain.values
+    chain, values = _spelled_out(chain), chain.values
     mixed = torch.zeros_like(values, memory_format=torch.contiguous_format)
     kept = values.new_zeros(kept_factors(chain.factors, keep), *values.shape)
     for batch, length in _sequences(values, chain.lengths):
@@ -64,6 +64,7 @@ def paramix(chain: Chain, keep: int) -> tuple[Tensor, Tensor]:
 
 def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tuple[Tensor, ...]:
     """Gradients of inputs, values, w1, b1, w2, b2; hidden layers, weights and values not kept are recomputed."""
+    table, symbols, chain = chain.inputs, chain.symbols, _spelled_out(chain)
     w1, b1, w2, b2 = chain.w1, chain.b1, chain.w2, chain.b2
     grads = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in chain[:6])
     dinputs, dvalues, dw1, db1, dw2, db2 = grads
@@ -90,7 +91,9 @@ def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tup
                     dfirst += upstream
                 upstream = dvalue + upstream if chain.residual == "factor" else dvalue
         dfirst += upstream
-    return grads
+    if symbols is not None:
+        dinputs = lookup_backward(dinputs.flatten(0, 1), symbols.flatten(), table.shape[0])
+    return dinputs, *grads[1:]
 
 
 def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
@@ -139,6 +142,11 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     threshold = min(round(p * 2**32), 2**32 - 1)
     scale = 1 / (1 - p) if p < 1 else 0.0
     return values * torch.where(bits >= threshold, scale, 0.0).to(values.dtype).reshape(values.shape)
+
+
+def _spelled_out(chain: Chain) -> Chain:
+    """The same chain with inputs for every token instead of a table of them."""
+    return chain if chain.symbols is None else chain._replace(inputs=chain.inputs[chain.symbols], symbols=None)
 
 
 def _factor(chain: Chain, m: int, x: Tensor, value: Tensor, first: Tensor) -> Tensor:

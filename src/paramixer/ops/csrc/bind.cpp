@@ -151,12 +151,22 @@ Residual residual_of(const std::string& name) {
     throw nb::value_error(("residual is '" + name + "', not 'factor', 'block' or 'none'").c_str());
 }
 
+// ids below `rows`, which name rows of a table.
+const int64_t* check_ids(const Array& ids, const char* name, int64_t rows) {
+    const int64_t* const data = integers(ids, name);
+    for (int64_t token = 0; token < static_cast<int64_t>(ids.size()); ++token)
+        if (data[token] < 0 || data[token] >= rows)
+            throw nb::value_error((std::string(name) + "[" + std::to_string(token) + "] is " + std::to_string(data[token]) + ", outside 0.." + std::to_string(rows - 1)).c_str());
+    return data;
+}
+
 ChainSizes chain_sizes(const Array& inputs, const Array& values, const Array& w1, const Array& w2,
-                       const std::optional<Array>& lengths, const std::string& residual, bool ring, int64_t keep) {
+                       const std::optional<Array>& lengths, const std::string& residual, bool ring,
+                       const std::optional<Array>& symbols, int64_t keep) {
     ChainSizes s;
-    s.batch = size_at(inputs, "inputs", 3, 0);
-    s.length = size_at(inputs, "inputs", 3, 1);
-    s.inputs = size_at(inputs, "inputs", 3, 2);
+    s.batch = size_at(values, "values", 3, 0);
+    s.length = size_at(values, "values", 3, 1);
+    s.inputs = size_at(w1, "w1", 3, 1);
     s.channels = size_at(values, "values", 3, 2);
     s.factors = size_at(w1, "w1", 3, 0);
     s.hidden = size_at(w1, "w1", 3, 2);
@@ -165,6 +175,11 @@ ChainSizes chain_sizes(const Array& inputs, const Array& values, const Array& w1
     s.ring = ring;
     s.residual = residual_of(residual);
     s.keep = keep;
+    s.symbols = symbols ? size_at(inputs, "inputs", 2, 0) : 0;
+    if (symbols && (size_at(*symbols, "symbols", 2, 0) != s.batch || size_at(*symbols, "symbols", 2, 1) != s.length))
+        throw nb::value_error(("symbols has shape " + text_of(*symbols) + ", not " + text({s.batch, s.length})).c_str());
+    s.ids = symbols ? check_ids(*symbols, "symbols", s.symbols) : nullptr;
+    if (symbols) check_positive("symbols of the table", s.symbols);
     check_positive("inputs' width", s.inputs);
     check_positive("channels", s.channels);
     check_positive("factors", s.factors);
@@ -173,7 +188,13 @@ ChainSizes chain_sizes(const Array& inputs, const Array& values, const Array& w1
     if (keep < 0) throw nb::value_error(("keep must not be negative, got " + std::to_string(keep)).c_str());
     check_indexable({s.factors, s.batch, s.length, s.channels});
     check_indexable({s.batch, s.length, s.links});
+    check_indexable({s.factors, s.symbols, s.links});
     return s;
+}
+
+// Of the tokens, or of the table.
+float* check_inputs(const ChainSizes& s, const Array& inputs, const char* name) {
+    return s.ids ? floats(inputs, name, {s.symbols, s.inputs}) : floats(inputs, name, {s.batch, s.length, s.inputs});
 }
 
 Parameters check_parameters(const ChainSizes& s, const Array& w1, const Array& b1, const Array& w2, const Array& b2,
@@ -184,10 +205,10 @@ Parameters check_parameters(const ChainSizes& s, const Array& w1, const Array& b
 }
 
 void py_paramix(Array inputs, Array values, Array w1, Array b1, Array w2, Array b2, Array offsets,
-                std::optional<Array> lengths, const std::string& residual, bool ring, int64_t keep, Array out,
-                std::optional<Array> kept) {
-    const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, keep);
-    const float* const x = floats(inputs, "inputs", {s.batch, s.length, s.inputs});
+                std::optional<Array> lengths, const std::string& residual, bool ring, std::optional<Array> symbols,
+                int64_t keep, Array out, std::optional<Array> kept) {
+    const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, symbols, keep);
+    const float* const x = check_inputs(s, inputs, "inputs");
     const float* const v = floats(values, "values", {s.batch, s.length, s.channels});
     const Parameters parameters = check_parameters(s, w1, b1, w2, b2, offsets);
     float* const result = floats(out, "out", {s.batch, s.length, s.channels});
@@ -200,19 +221,19 @@ void py_paramix(Array inputs, Array values, Array w1, Array b1, Array w2, Array 
 }
 
 void py_paramix_backward(Array grad, Array inputs, Array values, Array w1, Array b1, Array w2, Array b2, Array offsets,
-                         std::optional<Array> lengths, const std::string& residual, bool ring, int64_t keep,
-                         std::optional<Array> kept, Array dinputs, Array dvalues, Array dw1, Array db1, Array dw2,
+                         std::optional<Array> lengths, const std::string& residual, bool ring,
+                         std::optional<Array> symbols, int64_t keep, std::optional<Array> kept, Array dinputs, Array dvalues, Array dw1, Array db1, Array dw2,
                          Array db2) {
-    const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, keep);
+    const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, symbols, keep);
     if (keep < 1) throw nb::value_error("keep must be at least 1 in the backward pass, as it was in the forward pass");
     const float* const g = floats(grad, "grad", {s.batch, s.length, s.channels});
-    const float* const x = floats(inputs, "inputs", {s.batch, s.length, s.inputs});
+    const float* const x = check_inputs(s, inputs, "inputs");
     const float* const v = floats(values, "values", {s.batch, s.length, s.channels});
     const Parameters parameters = check_parameters(s, w1, b1, w2, b2, offsets);
     if (kept_count(s) > 0 && !kept)
         throw nb::value_error(("keep is " + std::to_string(keep) + ", but kept is None").c_str());
     const float* const k = kept ? floats(*kept, "kept", {kept_count(s), s.batch, s.length, s.channels}) : nullptr;
-    const ChainGradients gradients = {floats(dinputs, "dinputs", {s.batch, s.length, s.inputs}),
+    const ChainGradients gradients = {check_inputs(s, dinputs, "dinputs"),
                                       floats(dvalues, "dvalues", {s.batch, s.length, s.channels}),
                                       floats(dw1, "dw1", {s.factors, s.inputs, s.hidden}),
                                       floats(db1, "db1", {s.factors, s.hidden}),
@@ -270,11 +291,8 @@ void py_mlp_backward(Array grad, Array inputs, Array w1, Array b1, Array w2, Arr
 
 void py_lookup_backward(Array grad, Array ids, Array dtable) {
     const int64_t rows = size_at(dtable, "dtable", 2, 0), channels = size_at(dtable, "dtable", 2, 1);
-    const int64_t* const i = integers(ids, "ids");
     const int64_t tokens = size_at(ids, "ids", 1, 0);
-    for (int64_t token = 0; token < tokens; ++token)
-        if (i[token] < 0 || i[token] >= rows)
-            throw nb::value_error(("ids[" + std::to_string(token) + "] is " + std::to_string(i[token]) + ", outside 0.." + std::to_string(rows - 1)).c_str());
+    const int64_t* const i = check_ids(ids, "ids", rows);
     const float* const g = floats(grad, "grad", {tokens, channels});
     float* const d = floats(dtable, "dtable");
     nb::gil_scoped_release release;
@@ -330,9 +348,9 @@ NB_MODULE(_engine, module) {
     module.def("link_mix_backward", py_link_mix_backward, "grad"_a, "weights"_a, "values"_a, "offsets"_a,
                "lengths"_a.none(), "ring"_a, "dweights"_a, "dvalues"_a);
     module.def("paramix", py_paramix, "inputs"_a, "values"_a, "w1"_a, "b1"_a, "w2"_a, "b2"_a, "offsets"_a,
-               "lengths"_a.none(), "residual"_a, "ring"_a, "keep"_a, "out"_a, "kept"_a.none());
+               "lengths"_a.none(), "residual"_a, "ring"_a, "symbols"_a.none(), "keep"_a, "out"_a, "kept"_a.none());
     module.def("paramix_backward", py_paramix_backward, "grad"_a, "inputs"_a, "values"_a, "w1"_a, "b1"_a, "w2"_a,
-               "b2"_a, "offsets"_a, "lengths"_a.none(), "residual"_a, "ring"_a, "keep"_a, "kept"_a.none(), "dinputs"_a,
+               "b2"_a, "offsets"_a, "lengths"_a.none(), "residual"_a, "ring"_a, "symbols"_a.none(), "keep"_a, "kept"_a.none(), "dinputs"_a,
                "dvalues"_a, "dw1"_a, "db1"_a, "dw2"_a, "db2"_a);
     module.def("mlp", py_mlp, "inputs"_a, "w1"_a, "b1"_a, "w2"_a, "b2"_a, "lengths"_a.none(), "out"_a);
     module.def("mlp_backward", py_mlp_backward, "grad"_a, "inputs"_a, "w1"_a, "b1"_a, "w2"_a, "b2"_a,

@@ -64,9 +64,37 @@ void forward_tile(const TileShape& shape, const PackedFactor& factor, const Tile
                     work.runs);
 }
 
+template <int Width>
+void look_up(const TileShape& shape, int64_t tokens, const float* written, const int64_t* ids, float* weights) {
+    for (int64_t t = 0; t < tokens; ++t) {
+        const float* const row = written + ids[t] * shape.links;
+        for (int64_t k = 0; k < shape.padded_links; k += Width)
+            store<Width>(weights + t * shape.padded_links + k, load<Width>(row + k));
+    }
+}
+
+template <int Width>
+void add_rows_of(const float* rows, int64_t step, const int64_t* tokens, int64_t count, int64_t links, float* sum) {
+    for (int64_t k = 0; k < links; k += Width) {
+        // Short sums, then sums of those: one symbol may have all tokens there are.
+        constexpr int64_t together = 64;
+        Floats<Width> total = {};
+        for (int64_t i = 0; i < count; i += together) {
+            Floats<Width> part = {};
+            for (int64_t t = i; t < least(i + together, count); ++t) part += load<Width>(rows + tokens[t] * step + k);
+            total += part;
+        }
+        const int64_t left = links - k;
+        if (left >= Width)
+            store<Width>(sum + k, load<Width>(sum + k) + total);
+        else
+            store_part<Width>(sum + k, load_part<Width>(sum + k, left) + total, left);
+    }
+}
+
 // A link's weights side by side, as the adjoint mix will read them.
 template <int Width>
-PARAMIXER_INLINE void store_transposed(const TileShape& shape, const Tile& tile, const float* weights, float* to,
+inline void store_transposed(const TileShape& shape, const Tile& tile, const float* weights, float* to,
                                        int64_t step) {
     for (int64_t k = 0; k < shape.links; k += Width) {
         const int64_t links = least(Width, shape.links - k);
@@ -161,7 +189,8 @@ void backward_tile(const TileShape& shape, const PackedFactor& factor, const Til
 
 template <int Width>
 void mlp_backward_tile(const TileShape& shape, const PackedFactor& factor, int64_t tokens, const float* inputs,
-                       const float* grad, float* dinputs, const GradientSums& sums, bool first, const Workspace& work) {
+                       const float* grad, float* dinputs, bool begin_inputs, const GradientSums& sums, bool first,
+                       const Workspace& work) {
     first_layer<Width>(shape, factor, tokens, inputs, work);
     gelu_and_slope_all<Width>(work.hidden, work.slope, tokens * shape.hidden_step);
     if (shape.links != shape.padded_links) {
@@ -170,7 +199,7 @@ void mlp_backward_tile(const TileShape& shape, const PackedFactor& factor, int64
                 work.dweights[t * shape.padded_links + k] = k < shape.links ? grad[t * shape.links + k] : 0.0f;
         grad = work.dweights;
     }
-    backward_layers<Width>(shape, factor, tokens, inputs, grad, dinputs, true, sums, first, work);
+    backward_layers<Width>(shape, factor, tokens, inputs, grad, dinputs, begin_inputs, sums, first, work);
 }
 
 }  // namespace PARAMIXER_SET

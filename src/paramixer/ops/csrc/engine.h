@@ -23,6 +23,10 @@ struct ChainSizes {
     bool ring;
     Residual residual;
     int64_t keep;  // every keep-th factor's input is kept for the backward pass; 0 keeps none
+    // Null: every token has link inputs of its own, inputs [batch, length, inputs]. Else [batch, length], each below
+    // `symbols`: which row of the table inputs [symbols, inputs] it has.
+    const int64_t* ids;
+    int64_t symbols;
 };
 
 struct Parameters {
@@ -46,7 +50,7 @@ void link_mix_backward(const MixSizes& sizes, const float* grad, const float* we
 // How many factors' inputs paramix writes to `kept`: those of factors keep, 2 keep, ... below `factors`.
 int64_t kept_count(const ChainSizes& sizes);
 
-// inputs [batch, length, inputs], values and out [batch, length, channels], kept [kept_count, batch, length, channels].
+// inputs as sizes.ids says, values and out [batch, length, channels], kept [kept_count, batch, length, channels].
 // Rows of `kept` past a sequence's length are left as they were; nothing reads them.
 void paramix(const ChainSizes& sizes, const float* inputs, const float* values, const Parameters& parameters,
              float* out, float* kept);

@@ -51,9 +51,9 @@ Places places(const TileShape& shape, bool backward) {
 
 }  // namespace
 
-Factors::Factors(const ChainSizes& sizes, const Parameters& parameters, bool backward)
+Factors::Factors(const ChainSizes& sizes, const Parameters& parameters, bool backward, const Kernels& kernel)
     : sizes(sizes),
-      kernel(kernels()),
+      kernel(kernel),
       shape(make_shape(sizes, kernel.width)),
       tiles(make_tiles(sizes.batch, sizes.length, sizes.lengths, tile_tokens)),
       parameters_(parameters),
@@ -137,8 +137,8 @@ Workspace Factors::workspace() {
     return work;
 }
 
-void Factors::forward(int64_t factor, const Wave& wave, const float* inputs, const float* first_values,
-                      const float* values, float* out) {
+void Factors::forward(int64_t factor, const Wave& wave, const float* inputs, const float* written,
+                      const float* first_values, const float* values, float* out) {
     const int64_t channels = sizes.channels;
     const float* const residual = sizes.residual == Residual::factor  ? values
                                   : sizes.residual == Residual::block ? first_values
@@ -148,8 +148,15 @@ void Factors::forward(int64_t factor, const Wave& wave, const float* inputs, con
     const Workspace work = workspace();
     each_tile(wave, [&](const Tile& tile) {
         const int64_t sequence = tile.batch * sizes.length - wave.row_begin, token = sequence + tile.start;
-        kernel.forward(shape, part, tile, reach, inputs + token * shape.inputs, values + sequence * channels,
-                       residual ? residual + token * channels : nullptr, out + token * channels, work);
+        const float* const added = residual ? residual + token * channels : nullptr;
+        if (written) {
+            kernel.look_up(shape, tile.count, written, sizes.ids + wave.row_begin + token, work.weights);
+            kernel.mix(tile, reach, {work.weights, shape.padded_links, 1}, values + sequence * channels, channels, added,
+                       out + token * channels, work.runs);
+        } else {
+            kernel.forward(shape, part, tile, reach, inputs + token * shape.inputs, values + sequence * channels, added,
+                           out + token * channels, work);
+        }
     });
 }
 

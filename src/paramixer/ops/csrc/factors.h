@@ -22,7 +22,7 @@ struct Wave {
 
 class Factors {
 public:
-    Factors(const ChainSizes& sizes, const Parameters& parameters, bool backward);
+    Factors(const ChainSizes& sizes, const Parameters& parameters, bool backward, const Kernels& kernel = kernels());
 
     const ChainSizes& sizes;
     const Kernels& kernel;
@@ -47,9 +47,10 @@ public:
         share_.each(wave.chunk_end - wave.chunk_begin, [&](int64_t i) { body(i, chunks[wave.chunk_begin + i]); });
     }
 
-    // One factor over a wave. Pointers are to the wave's first row.
-    void forward(int64_t factor, const Wave& wave, const float* inputs, const float* first_values, const float* values,
-                 float* out);
+    // One factor over a wave. Pointers are to the wave's first row, but for `written`: where tokens have rows of a
+    // table, the factor's link weights [symbols, links], and the inputs are not looked at.
+    void forward(int64_t factor, const Wave& wave, const float* inputs, const float* written, const float* first_values,
+                 const float* values, float* out);
 
 private:
     void plan();

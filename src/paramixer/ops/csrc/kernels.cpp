@@ -28,6 +28,7 @@ const Kernels table = {
     Width,       mix,
     mix_adjoint, dot_tile<Width>,
     forward_tile<Width>, backward_tile<Width>,
+    look_up<Width>, store_transposed<Width>, add_rows_of<Width>,
     mlp_tile<Width>, mlp_backward_tile<Width>,
     dropout_elements<Width>,
 };

@@ -83,11 +83,19 @@ struct Kernels {
                      const float* values, const float* grad, float* weights, int64_t weights_step, float* dinputs,
                      bool begin_inputs, const GradientSums&, bool first, const Workspace&);
 
+    // A tile's weights, those of its tokens' rows of `written` [symbols, links]; and a tile's weights as those of the
+    // sequence, [links, length]: a link's side by side, as the adjoint mix will read them.
+    void (*look_up)(const TileShape&, int64_t tokens, const float* written, const int64_t* ids, float* weights);
+    void (*transpose_weights)(const TileShape&, const Tile&, const float* weights, float* to, int64_t step);
+    // Adds the given tokens' rows of `links` floats, a step apart, to the sum.
+    void (*add_rows_of)(const float* rows, int64_t step, const int64_t* tokens, int64_t count, int64_t links,
+                        float* sum);
+
     // The factor's MLP alone: `out` and `grad` hold what would be the link weights, as rows of `links` floats.
     void (*mlp)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, float* out,
                 const Workspace&);
     void (*mlp_backward)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, const float* grad,
-                         float* dinputs, const GradientSums&, bool first, const Workspace&);
+                         float* dinputs, bool begin_inputs, const GradientSums&, bool first, const Workspace&);
 
     // Elements first .. first + count of a dropout whose keys are given; pointers begin at `first`.
     void (*dropout)(int64_t first, int64_t count, const float* values, const uint32_t* keys, uint32_t threshold,

@@ -34,7 +34,7 @@ void mlp_backward(const ChainSizes& sizes, const float* grad, const float* input
                     const Tile& tile = factors.tiles[i];
                     const int64_t token = tile.batch * sizes.length + tile.start;
                     factors.kernel.mlp_backward(factors.shape, part, tile.count, inputs + token * sizes.inputs,
-                                                grad + token * sizes.links, gradients.inputs + token * sizes.inputs,
+                                                grad + token * sizes.links, gradients.inputs + token * sizes.inputs, true,
                                                 sums.chunk(number), i == chunk.begin, work);
                 }
             });

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <optional>
 
 #include "factors.h"
 #include "sums.h"
+#include "written.h"
 
 namespace paramixer {
 namespace {
@@ -18,24 +20,34 @@ public:
           kept_(kept),
           gradients_(gradients),
           factors_(sizes, parameters, true),
-          sums_(factors_.shape, sizes.factors, factors_.most_chunks),
+          sums_(factors_.shape, sizes.factors, sizes.ids ? 0 : factors_.most_chunks),
           weights_(factors_.most_rows * sizes.links),
           passing_(sizes.factors > 1 ? factors_.most_rows * sizes.channels : 0),
           first_sum_(sizes.residual == Residual::block ? factors_.most_rows * sizes.channels : 0),
-          segment_(factors_.most_rows * sizes.channels * (std::min(sizes.keep, sizes.factors) - 1)) {}
+          segment_(factors_.most_rows * sizes.channels * (std::min(sizes.keep, sizes.factors) - 1)),
+          dweights_(sizes.ids ? factors_.most_rows * factors_.shape.padded_links : 0) {
+        if (sizes.ids) written_.emplace(factors_, parameters, inputs, true);
+    }
 
     // Called by every thread of a parallel region.
     void run() {
-        if (factors_.waves.empty())  // every sequence is empty: the parameters have gradients all the same, of zero
+        if (written_) written_->write();
+        if (!written_ && factors_.waves.empty())  // every sequence is empty: the parameters have gradients all the same, of zero
             for (int64_t factor = 0; factor < sizes_.factors; ++factor) sums_.reduce(factor, 0, gradients_);
         for (const Wave& wave : factors_.waves) {
             for (int64_t factor = sizes_.factors - 1; factor >= 0; --factor) {
                 if (factor == sizes_.factors - 1 || (factor + 1) % sizes_.keep == 0) recompute(wave, factor);
-                parameter_gradients(wave, factor);
-                sums_.reduce(factor, wave.chunk_end - wave.chunk_begin, gradients_);
+                if (written_) {
+                    weight_gradients(wave, factor);
+                    written_->add(factor, wave, dweights_.data());
+                } else {
+                    parameter_gradients(wave, factor);
+                    sums_.reduce(factor, wave.chunk_end - wave.chunk_begin, gradients_);
+                }
                 value_gradients(wave, factor);
             }
         }
+        if (written_) written_->backward(gradients_);
     }
 
 private:
@@ -61,8 +73,9 @@ private:
 
     void recompute(const Wave& wave, int64_t last) {
         for (int64_t factor = last / sizes_.keep * sizes_.keep; factor < last; ++factor)
-            factors_.forward(factor, wave, inputs_ + wave.row_begin * sizes_.inputs, input_of(wave, 0),
-                             input_of(wave, factor), segment_input(factor + 1));
+            factors_.forward(factor, wave, written_ ? nullptr : inputs_ + wave.row_begin * sizes_.inputs,
+                             written_ ? written_->weights(factor) : nullptr, input_of(wave, 0), input_of(wave, factor),
+                             segment_input(factor + 1));
     }
 
     void parameter_gradients(const Wave& wave, int64_t factor) {
@@ -86,6 +99,27 @@ private:
                                          i == chunk.begin, work);
                 if (first_sum_.data()) add_rows(grad, token * channels, tile.count * channels, begin_inputs);
             }
+        });
+    }
+
+    // Where tokens have rows of a table, for whose sums the parameters wait.
+    void weight_gradients(const Wave& wave, int64_t factor) {
+        const int64_t channels = sizes_.channels, length = sizes_.length, padded = factors_.shape.padded_links;
+        const Kernels& kernel = factors_.kernel;
+        const Links reach = factors_.links(factor);
+        const Workspace work = factors_.workspace();
+        const float* const values = input_of(wave, factor);
+        const float* const grad = grad_of(wave, factor);
+        factors_.each_tile(wave, [&](const Tile& tile) {
+            const int64_t sequence = tile.batch * length - wave.row_begin, token = sequence + tile.start;
+            kernel.look_up(factors_.shape, tile.count, written_->weights(factor), sizes_.ids + wave.row_begin + token,
+                           work.weights);
+            kernel.transpose_weights(factors_.shape, tile, work.weights, weights_.data() + sequence * sizes_.links,
+                                     length);
+            kernel.mix_dweights(tile, reach, grad + token * channels, values + sequence * channels, channels,
+                                dweights_.data() + token * padded, padded, work.runs);
+            if (first_sum_.data())
+                add_rows(grad, token * channels, tile.count * channels, factor == sizes_.factors - 1);
         });
     }
 
@@ -124,6 +158,8 @@ private:
     Buffer passing_;    // every other factor's value gradient; the rest go to gradients.values
     Buffer first_sum_;  // see add_rows
     Buffer segment_;    // [keep - 1, sequences, length, channels]
+    Buffer dweights_;   // [sequences, length, padded_links], where tokens have rows of a table
+    std::optional<Written> written_;
 };
 
 }  // namespace
@@ -133,7 +169,7 @@ void paramix_backward(const ChainSizes& sizes, const float* grad, const float* i
     Backward backward(sizes, grad, inputs, values, parameters, kept, gradients);
 #pragma omp parallel
     backward.run();
-    zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.inputs, gradients.inputs);
+    if (!sizes.ids) zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.inputs, gradients.inputs);
     zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.channels, gradients.values);
 }
 

@@ -180,7 +180,7 @@ class Paramixer(nn.Module):
         width = inputs.shape[1]
         if inputs.shape[0] < _SHARED or config.vocabulary * width > _SPARSE * inputs.numel():
             return None
-        pairs = inputs * width + torch.arange(width)
+        pairs = inputs.long() * width + torch.arange(width)
         seen = torch.zeros(config.vocabulary * width, dtype=torch.int64)
         seen[pairs] = 1
         found = seen.nonzero().flatten()

@@ -59,7 +59,7 @@ _QUICK: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "order": ({"learning_rate": 2e-3}, {"init": "local"}),
     "listops": ({"learning_rate": 3e-3}, {"init": "identity"}),
     "pathfinder": (
-        {"learning_rate": 1e-3, "link_rate": 0.1, "head_rate": 0.01, "batch": 16, "clip": 1.0, "settle": True},
+        {"learning_rate": 1e-3, "link_rate": 0.3, "head_rate": 0.01, "batch": 16, "clip": 1.0, "settle": True},
         {"init": "pairs", "amounts": True},
     ),
     "text": ({"learning_rate": 1e-3, "link_rate": 0.03, "clip": 1.0}, _BY_SYMBOL),

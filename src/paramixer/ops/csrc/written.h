@@ -44,10 +44,10 @@ private:
     const int64_t floats_;
     Buffer weights_;
     ChunkSums sums_;
-    std::vector<float> dweights_;          // [factors, symbols, links]
-    std::vector<int64_t> tokens_;          // by wave, then by row, then as they stand
+    std::vector<float> dweights_;       // [factors, symbols, links]
+    std::vector<int64_t> tokens_;       // by wave, then by row, then as they stand
     std::vector<Group> groups_;
-    std::vector<int64_t> group_begin_;     // of every wave, and the end
+    std::vector<int64_t> group_begin_;  // of every wave, and the end
     Share share_;
 };
 

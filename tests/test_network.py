@@ -243,8 +243,8 @@ SYMBOLS = dataclasses.replace(TOKENS, positions=False, blocks=2, padding="length
 
 @pytest.mark.parametrize("training", [False, True])
 def test_where_links_follow_from_few_rows_each_row_writes_them_once(training, generator, monkeypatch):
-    inputs = tokens(12, 12, generator)
-    lengths = [12, 5, 1, 12] * 3
+    inputs = tokens(24, 12, generator)
+    lengths = [12, 5, 1, 12] * 6
     changes = {"embedding_dropout": 0.0} if training else {}
     for others in (
         {},
@@ -285,6 +285,22 @@ def test_where_links_follow_from_few_rows_each_row_writes_them_once(training, ge
 def test_rows_are_not_looked_for_where_links_would_be_wrong_or_rows_too_many(changes, generator):
     model = build(SYMBOLS, **{"embedding_dropout": 0.0} | changes).train()
     assert model._distinct(tokens(3, 12, generator)) is None
+
+
+def test_rows_are_not_looked_for_where_others_listen_or_memory_is_scarce(generator):
+    inputs = tokens(12, 12, generator)
+    model = build(SYMBOLS, positions=True)
+    assert model.eval()._distinct(inputs) is not None
+    # Dropout at prediction, as for an estimate of what a model does not know.
+    model.dropout.train()
+    assert model._distinct(inputs) is None
+    model.dropout.eval()
+    with model.embedding.register_forward_hook(lambda *_: None):
+        assert model._distinct(inputs) is None
+    assert model._most_rows(1000) == 500
+    wide = build(SYMBOLS, length=1024, channels=4, keep=100)
+    factors, links = wide.blocks[0].offsets.shape
+    assert wide._most_rows(1000) == 1000 * 4 // (factors * links) < 500
 
 
 def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(generator):

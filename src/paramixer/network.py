@@ -14,13 +14,14 @@ from paramixer.baselines import registry
 from paramixer.block import ParamixerBlock
 from paramixer.config import ParamixerConfig
 from paramixer.heads import Head
+from paramixer.ops.chain import kept_factors
 from paramixer.ops.checks import autocasting, check_length_values, length_tensor, past_end
 from paramixer.ops.dropout import Dropout
 
 # Links are written once for every distinct row of X0 where each row is shared by so many positions, in the mean,
 _SHARED = 2
 # and where looking for them among all pairs of symbol and place costs little: so many for each position.
-_SPARSE = 64
+_SPARSE = 32
 
 
 class Paramixer(nn.Module):
@@ -166,27 +167,43 @@ class Paramixer(nn.Module):
             config.mixer != registry.OWN
             or config.link_input != "first"
             or config.vocabulary is None
-            or (self.training and config.embedding_dropout)
+            or (self.dropout.training and self.dropout.p)
             # Only the CPU engine has anything from it, and how many there are is not known when graphs are made.
             or inputs.device.type != "cpu"
             or torch.compiler.is_compiling()
+            # Who listens to the embedding wants all of its gradient from the rows of the tokens.
+            or self.embedding._forward_hooks
+            or self.embedding._forward_pre_hooks
         ):
             return None
+        most = self._most_rows(inputs.numel())
         if self.positions is None:
-            if _SHARED * config.vocabulary > inputs.numel():
+            if config.vocabulary > most:
                 return None
-            return self.embedding(torch.arange(config.vocabulary)), inputs
+            return self.embedding(torch.arange(config.vocabulary, device=inputs.device)), inputs
         # With positions a row is known by its symbol and its place: as many as both together, if all were there.
         width = inputs.shape[1]
-        if inputs.shape[0] < _SHARED or config.vocabulary * width > _SPARSE * inputs.numel():
+        if width > most or config.vocabulary * width > _SPARSE * inputs.numel():
             return None
-        pairs = inputs.long() * width + torch.arange(width)
-        seen = torch.zeros(config.vocabulary * width, dtype=torch.int64)
+        pairs = inputs.long() * width + torch.arange(width, device=inputs.device)
+        seen = torch.zeros(config.vocabulary * width, dtype=torch.int32, device=inputs.device)
         seen[pairs] = 1
         found = seen.nonzero().flatten()
-        if _SHARED * len(found) > inputs.numel():
+        if len(found) > most:
             return None
-        return self.embedding(found // width) + self.positions(found % width), seen.cumsum(0)[pairs] - 1
+        return self.embedding(found // width) + self.positions(found % width), seen.cumsum(0, dtype=torch.int32)[
+            pairs
+        ] - 1
+
+    def _most_rows(self, positions: int) -> int:
+        """How many distinct rows may there be, so that writing links for them once saves time and costs little memory.
+
+        What they write is kept for all factors, in the place of what a block keeps for its backward pass at most.
+        """
+        offsets, config = self.blocks[0].offsets, self.config
+        assert isinstance(offsets, Tensor)
+        kept = kept_factors(offsets.shape[0], config.keep) + 1
+        return min(positions // _SHARED, positions * config.channels * kept // offsets.numel())
 
     def _check(self, inputs: Tensor) -> None:
         config = self.config

@@ -166,8 +166,14 @@ def test_notes_and_former_runs_stand_on_the_page(tmp_path):
     former = Path("results", records.SUPERSEDED, "x", path.name)
     former.parent.mkdir(parents=True)
     path.rename(former)
+    # Of a recipe that changed twice without its settings there are two runs of one key.
+    again = json.loads(former.read_text())
+    again["record"]["steps"] = 77777
+    former.with_name("before.json").write_text(json.dumps(again))
     Path("results/notes.md").write_text("What people should know.\n")
     text = page.page(Path("results"), tmp_path)
     assert "What people should know." in text
     assert "Runs of former recipes" in text
+    assert text.count(f"| {again['row']} | {again['column']} |") == 2
+    assert "| 77777 |" in text
     assert "Synthetic tasks" not in text

@@ -132,10 +132,9 @@ class _Clock:
 
     def watch(self, model: Paramixer) -> None:
         """Clock the forward passes of the model's parts and remember which nodes they made."""
-        # What the model does beside its submodules is to add positions; what a block does beside its own is the chain.
+        # What the model does beside these is to embed; what a block does beside its own is the chain.
         parts: dict[nn.Module, str] = {
             model: "embedding",
-            model.embedding: "embedding",
             model.dropout: "dropout",
             model.head: "head",
         }

@@ -78,8 +78,16 @@ def keep(folder: Path, cell: Cell, options: TrainOptions, trial: bool, record: d
 
 
 def read_all(folder: Path, experiment: str | None = None) -> list[Kept]:
-    """Every record of an experiment, or of all; of copies of one run the first."""
+    """Every record of an experiment, or of all; of several runs of one cell the first."""
     found: dict[tuple[str, str], Kept] = {}
+    for one in read_files(folder, experiment):
+        found.setdefault((one.experiment, one.key), one)
+    return list(found.values())
+
+
+def read_files(folder: Path, experiment: str | None = None) -> list[Kept]:
+    """Every record that there is a file of."""
+    found = []
     for path in sorted(folder.glob(f"{experiment or '*'}/*.json")):
         known = read_json(path)
         if known.get("format") != FORMAT or "record" not in known:
@@ -92,8 +100,8 @@ def read_all(folder: Path, experiment: str | None = None) -> list[Kept]:
             _ = one.trial or one.value, one.steps, one.minutes
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged record ({error}); restore it, or delete it to run anew") from None
-        found.setdefault((one.experiment, one.key), one)
-    return list(found.values())
+        found.append(one)
+    return found
 
 
 def read_json(path: Path) -> dict[str, Any]:

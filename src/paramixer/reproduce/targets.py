@@ -42,7 +42,7 @@ TARGETS = (
 
 def table(kept: Sequence[Kept]) -> Table:
     """Every target, the best run of ours, by how much it was missed, and how the run was still learning."""
-    columns = ["cell", "target", "measured", "reached", "tried first", "over the last third of the run"]
+    columns = ["cell", "target", "measured", "reached", "tried first, on validation", "over the last third of the run"]
     found = Table("Targets of scale cpu", columns)
     for target in TARGETS:
         cell = f"{target.column}, the aim" if target.aim else target.column
@@ -68,13 +68,17 @@ def table(kept: Sequence[Kept]) -> Table:
             [
                 cell,
                 f"{name} {'>=' if metric.higher_is_better else '<='} {100 * wanted:.2f} %",
-                f"{100 * best.value:.2f} % ({best.row}, {best.minutes:.0f} minutes)",
+                f"{100 * best.value:.2f} % ({best.row}, {_minutes(best.minutes)})",
                 reached,
                 _tried(own),
                 learning(best.record),
             ]
         )
     return found
+
+
+def _minutes(number: float) -> str:
+    return "1 minute" if round(number) == 1 else f"{number:.0f} minutes"
 
 
 def learning(record: dict[str, Any]) -> str:

@@ -231,10 +231,15 @@ def test_rows_of_a_table_with_lengths_rings_and_residuals(kind, ring, residual, 
         assert_as_exact(sharing(chain, 40, generator), keep)
 
 
-@pytest.mark.parametrize(("batch", "length", "rows"), [(300, 7, 50), (3, 9000, 5), (3, 9000, 4000)])
-def test_rows_of_a_table_in_several_waves_and_any_number_of_threads(batch, length, rows, generator):
-    lengths = torch.randint(length + 1, (batch,), generator=generator).tolist()
-    chain = chain_of(generator, pm.Cdil(links=3, factors=3).offsets(length), batch, length, 32, 8, 32, lengths=lengths)
+@pytest.mark.parametrize(
+    ("batch", "length", "channels", "rows"),
+    # The waves of the last are of 2 sequences with 1 thread and of 6 with 8.
+    [(300, 7, 32, 50), (3, 9000, 32, 5), (3, 9000, 32, 4000), (13, 1024, 128, 100)],
+)
+def test_rows_of_a_table_in_several_waves_and_any_number_of_threads(batch, length, channels, rows, generator):
+    lengths = None if channels == 128 else torch.randint(length + 1, (batch,), generator=generator).tolist()
+    offsets = pm.Cdil(links=3, factors=3).offsets(length)
+    chain = chain_of(generator, offsets, batch, length, channels, 8, channels, lengths=lengths)
     chain = sharing(chain, rows, generator)
     assert_as_exact(chain, 2)
     grad = torch.randn(chain.values.shape, generator=generator)

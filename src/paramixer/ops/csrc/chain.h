@@ -74,21 +74,20 @@ void look_up(const TileShape& shape, int64_t tokens, const float* written, const
 }
 
 template <int Width>
-void add_rows_of(const float* rows, int64_t step, const int64_t* tokens, int64_t count, int64_t links, float* sum) {
+void add_rows_of(const float* rows, int64_t step, const int64_t* tokens, const Span* spans, int64_t count,
+                 int64_t links, float* sum) {
     for (int64_t k = 0; k < links; k += Width) {
-        // Short sums, then sums of those: one symbol may have all tokens there are.
-        constexpr int64_t together = 64;
-        Floats<Width> total = {};
-        for (int64_t i = 0; i < count; i += together) {
+        const int64_t left = links - k;
+        Floats<Width> total = left >= Width ? load<Width>(sum + k) : load_part<Width>(sum + k, left);
+        for (const Span* span = spans; span < spans + count; ++span) {
             Floats<Width> part = {};
-            for (int64_t t = i; t < least(i + together, count); ++t) part += load<Width>(rows + tokens[t] * step + k);
+            for (int64_t t = span->begin; t < span->end; ++t) part += load<Width>(rows + tokens[t] * step + k);
             total += part;
         }
-        const int64_t left = links - k;
         if (left >= Width)
-            store<Width>(sum + k, load<Width>(sum + k) + total);
+            store<Width>(sum + k, total);
         else
-            store_part<Width>(sum + k, load_part<Width>(sum + k, left) + total, left);
+            store_part<Width>(sum + k, total, left);
     }
 }
 

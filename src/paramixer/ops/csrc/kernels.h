@@ -17,6 +17,11 @@ struct Links {
     bool ring;
 };
 
+// Part of a list: begin .. end.
+struct Span {
+    int64_t begin, end;
+};
+
 // One link over consecutive tokens: its source rows are consecutive too, until the sequence ends.
 struct Run {
     const float* rows;
@@ -87,9 +92,9 @@ struct Kernels {
     // sequence, [links, length]: a link's side by side, as the adjoint mix will read them.
     void (*look_up)(const TileShape&, int64_t tokens, const float* written, const int64_t* ids, float* weights);
     void (*transpose_weights)(const TileShape&, const Tile&, const float* weights, float* to, int64_t step);
-    // Adds the given tokens' rows of `links` floats, a step apart, to the sum.
-    void (*add_rows_of)(const float* rows, int64_t step, const int64_t* tokens, int64_t count, int64_t links,
-                        float* sum);
+    // Adds the rows of `links` floats, a step apart, of the spans' tokens to the sum, span by span.
+    void (*add_rows_of)(const float* rows, int64_t step, const int64_t* tokens, const Span* spans, int64_t count,
+                        int64_t links, float* sum);
 
     // The factor's MLP alone: `out` and `grad` hold what would be the link weights, as rows of `links` floats.
     void (*mlp)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, float* out,

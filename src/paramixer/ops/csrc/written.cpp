@@ -13,8 +13,8 @@ ChainSizes table_sizes(ChainSizes sizes) {
     return sizes;
 }
 
-// So many rows of the table are summed up at a time.
-constexpr int64_t groups_together = 64;
+// So many tokens are added up before they are added to others, and so many rows of the table at a time.
+constexpr int64_t tokens_together = 256, groups_together = 64;
 
 }  // namespace
 
@@ -69,9 +69,14 @@ void Written::group() {
     group_begin_.push_back(0);
     for (size_t wave = 0; wave < waves.size(); ++wave) {
         for (int64_t i = wave_begin[wave], end; i < wave_begin[wave + 1]; i = end) {
-            const int64_t row = sizes_.ids[tokens_[i]];
-            for (end = i + 1; end < wave_begin[wave + 1] && sizes_.ids[tokens_[end]] == row; ++end) {}
-            groups_.push_back({row, i, end});
+            const int64_t row = sizes_.ids[tokens_[i]], first = static_cast<int64_t>(spans_.size());
+            for (end = i; end < wave_begin[wave + 1] && sizes_.ids[tokens_[end]] == row;) {
+                const int64_t begin = end, next_sequence = (tokens_[begin] / sizes_.length + 1) * sizes_.length;
+                const int64_t most = std::min(begin + tokens_together, wave_begin[wave + 1]);
+                while (end < most && tokens_[end] < next_sequence && sizes_.ids[tokens_[end]] == row) ++end;
+                spans_.push_back({begin, end});
+            }
+            groups_.push_back({row, first, static_cast<int64_t>(spans_.size())});
         }
         group_begin_.push_back(static_cast<int64_t>(groups_.size()));
     }
@@ -84,8 +89,8 @@ void Written::add(int64_t factor, const Wave& wave, const float* dweights) {
         const int64_t from = begin + i * groups_together, to = std::min(from + groups_together, end);
         for (int64_t g = from; g < to; ++g) {
             const Group& group = groups_[g];
-            factors_.kernel.add_rows_of(dweights - wave.row_begin * step, step, tokens_.data() + group.begin,
-                                        group.end - group.begin, sizes_.links,
+            factors_.kernel.add_rows_of(dweights - wave.row_begin * step, step, tokens_.data(),
+                                        spans_.data() + group.begin, group.end - group.begin, sizes_.links,
                                         dweights_.data() + factor * floats_ + group.row * sizes_.links);
         }
     });

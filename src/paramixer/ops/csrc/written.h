@@ -29,7 +29,7 @@ public:
     void backward(const ChainGradients& gradients);
 
 private:
-    // All tokens of one wave that have one row: tokens_[begin .. end].
+    // All tokens of one wave that have one row, in spans_[begin .. end].
     struct Group {
         int64_t row, begin, end;
     };
@@ -46,6 +46,9 @@ private:
     ChunkSums sums_;
     std::vector<float> dweights_;       // [factors, symbols, links]
     std::vector<int64_t> tokens_;       // by wave, then by row, then as they stand
+    // Some of one sequence's tokens that have one row. What is added up does not depend on the waves, which depend on
+    // the number of threads; and short sums stay accurate where one row has a million tokens.
+    std::vector<Span> spans_;
     std::vector<Group> groups_;
     std::vector<int64_t> group_begin_;  // of every wave, and the end
     Share share_;

@@ -189,7 +189,7 @@ def packed(tmp_path_factory):
 @given(
     edits=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=4),
     cut=st.none() | st.integers(0, 4000),
-    other=st.none() | st.binary(max_size=4000),
+    other=st.none() | st.binary(),
     squeezed=st.booleans(),
 )
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -191,9 +191,8 @@ class Paramixer(nn.Module):
         found = seen.nonzero().flatten()
         if len(found) > most:
             return None
-        return self.embedding(found // width) + self.positions(found % width), seen.cumsum(0, dtype=torch.int32)[
-            pairs
-        ] - 1
+        numbers = seen.cumsum(0, dtype=torch.int32) - 1
+        return self.embedding(found // width) + self.positions(found % width), numbers[pairs]
 
     def _most_rows(self, positions: int) -> int:
         """How many distinct rows may there be, so that writing links for them once saves time and costs little memory.

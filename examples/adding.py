@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch.utils.data import DataLoader
 
 import paramixer as pm
-from paramixer.tasks.adding import TOLERANCE
+from paramixer.data.tasks.adding import TOLERANCE
 
 
 @torch.no_grad()
@@ -45,10 +45,10 @@ def main(arguments: list[str] | None = None) -> float:
     # The paper's model, started near the identity: it learns in half the steps.
     config = dataclasses.replace(pm.preset("adding", length=options.length), init="identity")
     model = pm.Paramixer(config, generator=generator)
-    task = pm.tasks.load("adding", length=options.length, train=options.steps * recipe.batch, validation=1000)
+    task = pm.data.load("adding", length=options.length, train=options.steps * recipe.batch, validation=1000)
     held_out = DataLoader(task.validation, batch_size=250)
-    optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 10 * recipe.learning_rate, options.steps, pct_start=0.1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 10 * recipe.learning_rate, options.steps, pct_start=0.1)
     names = ", ".join(name for name, availability in pm.backends().items() if availability)
     console.print(f"Adding problem, N = {options.length}: {sum(p.numel() for p in model.parameters())} parameters")
     console.print(f"engines: {names}; {torch.get_num_threads()} threads")
@@ -59,10 +59,10 @@ def main(arguments: list[str] | None = None) -> float:
         bar = progress.add_task(f"error {wrong:5.1f} %", total=options.steps)
         for step, (inputs, targets) in enumerate(DataLoader(task.train, recipe.batch), 1):
             loss = F.mse_loss(model(inputs), targets)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip or torch.inf)
-            optimiser.step()
+            optimizer.step()
             schedule.step()
             if step % 100 == 0 or step == options.steps:
                 wrong = error(model, held_out)

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> Path:
     run("train", "adding", "--length", options.length, *sizes, *quick, "--out", folder)
     run("evaluate", folder)
 
-    task = pm.tasks.load("adding", length=options.length, test=10)
+    task = pm.data.load("adding", length=options.length, test=10)
     rows = [{"sequence": task.test[index].inputs.tolist()} for index in range(10)]
     (folder / "ten.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     run("predict", folder, folder / "ten.jsonl", "--text", "sequence", "--out", folder / "predictions.jsonl")

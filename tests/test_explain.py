@@ -8,7 +8,7 @@ import torch
 import paramixer as pm
 from paramixer.baselines import registry
 
-RIVALS = [name for name, found in registry.RIVALS.items() if not found.linear]
+BASELINES = [name for name, found in registry.BASELINES.items() if not found.linear]
 
 
 def model(**fields: object) -> pm.Paramixer:
@@ -88,7 +88,7 @@ def test_a_value_is_explained_too():
     assert found.evidence.shape == found.occlusion.shape == (16,)
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_rivals_have_derivatives_and_evidence(name):
     config = pm.ParamixerConfig(length=20, vocabulary=7, outputs=3, channels=8, mixer=name, pooling="mean")
     found = pm.explain(pm.Paramixer(config), tokens(), [4])

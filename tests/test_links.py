@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramixer as pm
-from paramixer.links import log2_ceil, named_protocol
+from paramixer.links import log2_ceil, named_pattern
 
 LENGTHS = [2, 3, 16, 100, 1000, 1024]
 PROTOCOLS = [pm.Chord(), pm.Cdil(links=3), pm.Cdil(links=9)]
@@ -138,7 +138,7 @@ def test_links_takes_a_tensor_and_keeps_the_table_as_written():
         (lambda: pm.Cdil(None), "links is None, not a whole number"),
         (lambda: pm.Chord("3"), "links is '3', not a whole number"),
         (lambda: pm.Chord().offsets(2.0), "length is 2.0, not a whole number"),
-        (lambda: named_protocol("cord"), "no protocol 'cord'; choose from chord, cdil"),
+        (lambda: named_pattern("cord"), "no protocol 'cord'; choose from chord, cdil"),
     ],
 )
 def test_errors_name_the_value_and_the_remedy(make, message):

@@ -45,7 +45,7 @@ def test_the_public_names_are_the_contract():
 
 
 def test_tasks_load_when_first_touched():
-    program = "import sys, paramixer as pm; assert 'paramixer.tasks' not in sys.modules; pm.tasks; pm.nothing"
+    program = "import sys, paramixer as pm; assert 'paramixer.data' not in sys.modules; pm.data; pm.nothing"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "has no attribute 'nothing'" in ended.stderr
 

@@ -13,7 +13,7 @@ mpl.use("agg")
 
 import matplotlib.pyplot as plt
 
-from paramixer.tasks.pathfinder import CLASSES, Job, pictures
+from paramixer.data.tasks.pathfinder.task import CLASSES, Job, pictures
 
 
 def draw(path: Path) -> None:

@@ -3,13 +3,13 @@
 import importlib
 from typing import Any
 
-from paramixer.block import ParamixerBlock
-from paramixer.config import ParamixerConfig
 from paramixer.explain import explain
 from paramixer.links import Cdil, Chord, Links
-from paramixer.network import Paramixer
+from paramixer.nn.block import ParamixerBlock
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.model import Paramixer
 from paramixer.ops import backend, backends, link_mix, paramix
-from paramixer.presets import Recipe, preset, recipe
+from paramixer.recipes.presets import Recipe, preset, recipe
 
 __version__ = "0.1.0"
 
@@ -32,11 +32,11 @@ __all__ = [
 
 # Where to find what is heavier than torch, or not always wanted; it loads when it is first touched.
 _ON_FIRST_TOUCH = {
-    "tasks": ("paramixer.tasks", None),
+    "data": ("paramixer.data", None),
     "fit": ("paramixer.training.fit", "fit"),
     "TrainingOptions": ("paramixer.training.options", "TrainingOptions"),
-    "ParamixerClassifier": ("paramixer.estimator", "ParamixerClassifier"),
-    "ParamixerRegressor": ("paramixer.estimator", "ParamixerRegressor"),
+    "ParamixerClassifier": ("paramixer.sklearn", "ParamixerClassifier"),
+    "ParamixerRegressor": ("paramixer.sklearn", "ParamixerRegressor"),
 }
 
 

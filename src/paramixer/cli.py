@@ -22,17 +22,17 @@ from paramixer.bench.case import Case
 from paramixer.bench.progress import shown
 from paramixer.bench.run import run
 from paramixer.bench.settings import threads
-from paramixer.config import ParamixerConfig
+from paramixer.data import command as data
 from paramixer.machine import serving_engine
-from paramixer.pretrained import replace_file
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.pretrained import replace_file
 from paramixer.report.command import ExplainOptions, ReportOptions, explain_answer, report
 from paramixer.reproduce.command import ReproduceOptions, reproduce
-from paramixer.tasks import command as data
 from paramixer.training import command as training
-from paramixer.training.building import DECIDED
+from paramixer.training.factory import DECIDED
 from paramixer.training.fit import TrainingError
 from paramixer.training.models import ModelsOptions, show_models
-from paramixer.training.predict import PredictOptions, predict
+from paramixer.training.prediction import PredictOptions, predict
 
 jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
 

@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from paramixer.block import ParamixerBlock
-from paramixer.network import Paramixer
+from paramixer.nn.block import ParamixerBlock
+from paramixer.nn.model import Paramixer
 
 # Every block with what its links are written from; None for a rival, which has no links.
 Linked = list[tuple[ParamixerBlock, Tensor]] | None

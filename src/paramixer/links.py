@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 
-class Protocol(ABC):
+class LinkPattern(ABC):
     """How the offsets of a chain follow from its length."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class Protocol(ABC):
 
 
 @dataclass(frozen=True)
-class Chord(Protocol):
+class Chord(LinkPattern):
     """Every factor links to distances 0, 1, 2, 4, ... 2^(links-2), as in the CHORD look-up protocol.
 
     Attributes:
@@ -70,7 +70,7 @@ class Chord(Protocol):
 
 
 @dataclass(frozen=True)
-class Cdil(Protocol):
+class Cdil(LinkPattern):
     """Factor m links to (links-1)/2 neighbours on either side, 2^m apart: a circular dilated convolution.
 
     The order is ``[0, d, 2d, ... hd, -d, -2d, ... -hd]`` with d = 2^m and m from 0. (Counting m from 1, as the paper's
@@ -101,7 +101,7 @@ class Cdil(Protocol):
 
 
 @dataclass(frozen=True)
-class Links(Protocol):
+class Links(LinkPattern):
     """Any table of offsets, one row a factor, the same for every length.
 
     >>> Links([[0, 1, 5], [0, 2, -7]]).offsets(100).shape
@@ -139,7 +139,7 @@ class Links(Protocol):
 PROTOCOLS: dict[str, type[Chord] | type[Cdil]] = {"chord": Chord, "cdil": Cdil}
 
 
-def named_protocol(name: str, links: int | None = None, factors: int | None = None) -> Protocol:
+def named_pattern(name: str, links: int | None = None, factors: int | None = None) -> LinkPattern:
     """The protocol of this name; links and factors left None take its defaults."""
     if name not in PROTOCOLS:
         raise ValueError(f"there is no protocol {name!r}; choose from {', '.join(PROTOCOLS)} or give a Links table")

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from paramixer.ops import backends, cpu, engines
+from paramixer.ops import backends, cpu
+from paramixer.ops.backends import ENGINES, serving
 
 _LARGEST_CACHE = 2**29
 
@@ -32,8 +33,8 @@ def machine() -> dict[str, Any]:
 
 def serving_engine() -> str:
     """The name of the engine that serves float32 tensors on the CPU now."""
-    found = engines.serving(torch.empty(0))
-    return next(name for name, engine in engines.ENGINES.items() if engine is found)
+    found = serving(torch.empty(0))
+    return next(name for name, engine in ENGINES.items() if engine is found)
 
 
 def engine_states() -> dict[str, str]:

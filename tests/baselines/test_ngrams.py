@@ -101,7 +101,7 @@ def test_a_rival_trains_resumes_and_predicts_by_the_same_commands(name, capsys):
     assert main(["evaluate", "run"]) == 0
 
 
-@pytest.mark.parametrize("name", [name for name, found in registry.RIVALS.items() if not found.linear])
+@pytest.mark.parametrize("name", [name for name, found in registry.BASELINES.items() if not found.linear])
 def test_any_rival_trains_on_texts_of_many_lengths(name):
     lines = [f"{'ab' if number % 2 else 'ba'}{'c' * (number % 9)},{number % 2}" for number in range(40)]
     Path("own.csv").write_text("\n".join(["text,label", *lines]))

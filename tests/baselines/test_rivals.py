@@ -12,7 +12,7 @@ import torch
 import paramixer as pm
 from paramixer.baselines import registry
 
-RIVALS = [name for name, found in registry.RIVALS.items() if not found.linear]
+BASELINES = [name for name, found in registry.BASELINES.items() if not found.linear]
 # Their hashes or sorts, drawn anew in every pass, may miss.
 RANDOM = ("reformer", "sinkhorn")
 
@@ -36,7 +36,7 @@ def run(model: torch.nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
     return model(*inputs)
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("length", [1, 2, 17, 50])
 def test_values_keep_their_shape_at_any_length(name, length):
     (layer,) = layers(name, 50)
@@ -46,17 +46,17 @@ def test_values_keep_their_shape_at_any_length(name, length):
     assert mixed.isfinite().all()
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("length", [2, 3, 5])
 def test_models_for_very_short_sequences_work(name, length):
     (layer,) = layers(name, length)
     assert layer(torch.randn(2, length, 8)).isfinite().all()
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("heads", [1, 2])
 def test_every_parameter_learns(name, heads):
-    heads = heads if registry.rival(name).heads else 1
+    heads = heads if registry.baseline(name).heads else 1
     model = network(name, heads=heads, blocks=2, pooling="token").train()
     run(model, torch.randint(9, (3, 41), generator=torch.Generator().manual_seed(0))).square().sum().backward()
     for which, parameter in model.named_parameters():
@@ -66,7 +66,7 @@ def test_every_parameter_learns(name, heads):
             assert parameter.grad.abs().sum() > 0, which
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_position_0_sees_the_last_token(name):
     found = []
     for seed in range(20 if name in RANDOM else 3):
@@ -81,7 +81,7 @@ def test_position_0_sees_the_last_token(name):
         assert min(found) > 0
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_padding_leaks_in_no_way(name):
     model = network(name)
     draw = torch.Generator().manual_seed(3)
@@ -102,7 +102,7 @@ def test_padding_leaks_in_no_way(name):
             torch.testing.assert_close(alone[0], whole[row], rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_padding_may_be_nan(name):
     (layer,) = layers(name, 20)
     values, lengths = torch.randn(2, 20, 8), torch.tensor([20, 7])
@@ -116,9 +116,9 @@ def test_padding_may_be_nan(name):
     assert gradient.isfinite().all()
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_saved_and_loaded_it_answers_the_same(name, tmp_path):
-    model = network(name, heads=2 if registry.rival(name).heads else 1)
+    model = network(name, heads=2 if registry.baseline(name).heads else 1)
     tokens = torch.randint(9, (2, 33))
     model.save_pretrained(tmp_path)
     before = torch.get_rng_state()
@@ -127,7 +127,7 @@ def test_saved_and_loaded_it_answers_the_same(name, tmp_path):
     assert torch.equal(run(loaded, tokens), run(model, tokens))
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_a_seed_decides_its_start(name):
     global_state = torch.get_rng_state()
     first, again, other = (
@@ -138,7 +138,7 @@ def test_a_seed_decides_its_start(name):
     assert any(not torch.equal(first[key], other[key]) for key in first if key.startswith("blocks"))
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_bf16_autocast_stays_near(name):
     model = network(name)
     tokens = torch.randint(9, (2, 50), generator=torch.Generator().manual_seed(0))
@@ -151,7 +151,7 @@ def test_bf16_autocast_stays_near(name):
         run(model.train(), tokens).float().square().sum().backward()
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_longer_than_the_model_is_refused(name):
     with pytest.raises(ValueError, match=r"length 51 exceeds the model's 50"):
         network(name)(torch.zeros(1, 51, dtype=torch.int64))
@@ -161,8 +161,8 @@ def test_importing_and_running_them_prints_nothing():
     code = """
 import torch
 from paramixer.baselines import registry
-from paramixer.config import ParamixerConfig
-for name, found in registry.RIVALS.items():
+from paramixer.nn.config import ParamixerConfig
+for name, found in registry.BASELINES.items():
     if not found.linear:
         config = ParamixerConfig(length=16, vocabulary=9, outputs=3, channels=8, mixer=name)
         registry.layers(config)[0](torch.randn(1, 16, 8))

@@ -7,15 +7,15 @@ import pytest
 import paramixer as pm
 from paramixer.baselines import registry
 from paramixer.cli import main
-from paramixer.training.building import config_for, parameters
+from paramixer.training.factory import config_for, parameters
 
-RIVALS = [name for name, found in registry.RIVALS.items() if not found.linear]
+BASELINES = [name for name, found in registry.BASELINES.items() if not found.linear]
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize(("task", "length"), [("order", 64), ("order", 300), ("adding", 128)])
 def test_a_matched_rival_has_as_many_parameters(name, task, length):
-    task = pm.tasks.load(task, length=length, train=4, validation=4, test=4)
+    task = pm.data.load(task, length=length, train=4, validation=4, test=4)
     own = parameters(config_for(task, {}))
     rival = config_for(task, {"mixer": name}, match=True)
     assert parameters(rival) == pytest.approx(own, rel=0.03)
@@ -23,20 +23,20 @@ def test_a_matched_rival_has_as_many_parameters(name, task, length):
 
 
 def test_authors_settings_are_the_presets():
-    task = pm.tasks.load("order", length=64, train=4, validation=4, test=4)
+    task = pm.data.load("order", length=64, train=4, validation=4, test=4)
     found = config_for(task, {"mixer": "performer"})
     assert (found.blocks, found.heads, found.hidden, found.channels) == (1, 1, 128, 32)
     assert config_for(task, {"mixer": "transformer"}).hidden == 32
     wider = config_for(task, {"mixer": "performer", "channels": 16, "heads": 2})
     assert (wider.hidden, wider.heads) == (64, 2)
-    assert registry.rival("transformer").authors["hfdna"] == {"blocks": 4, "heads": 4}
+    assert registry.baseline("transformer").authors["hfdna"] == {"blocks": 4, "heads": 4}
 
 
 def test_models_lists_every_one(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["models", "--length", "64"]) == 0
     text = capsys.readouterr().out
-    for name, rival in registry.RIVALS.items():
+    for name, rival in registry.BASELINES.items():
         assert name in text
         assert rival.title in text
     assert "log² N" in text

@@ -59,7 +59,7 @@ STEP = {
             "outside_paramix": 0.18,
             "shares": {
                 part: {"forward": 0.04, "backward": 0.01}
-                for part in ("embedding", "dropout", "g", "paramix", "head", "loss", "optimiser", "rest")
+                for part in ("embedding", "dropout", "g", "paramix", "head", "loss", "optimizer", "rest")
             },
         }
     }

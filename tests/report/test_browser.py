@@ -15,11 +15,11 @@ from PIL import Image
 
 import paramixer as pm
 from paramixer.cli import main
-from paramixer.report import composed
+from paramixer.data.task import TaskInfo
+from paramixer.data.vocabulary import Vocabulary
+from paramixer.report import sections
 from paramixer.report.page import RunPart, render
 from paramixer.report.sequence import visible
-from paramixer.tasks.task import Facts
-from paramixer.tasks.vocabulary import Vocabulary
 from report.runs import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -108,7 +108,7 @@ def test_rows_columns_and_rollout_on_the_page_are_those_of_the_model(shown, run)
     page = shown("two-blocks")
     model = pm.Paramixer.from_pretrained(run("two-blocks") / "model")
     index = int(page.ask("return document.querySelector('.explorer').explorer.sequence.title").split()[1].rstrip(":"))
-    task = pm.tasks.load("order", length=24, train=40, validation=16, test=24, seed=1)
+    task = pm.data.load("order", length=24, train=40, validation=16, test=24, seed=1)
     found = pm.explain(model, task.test[index].inputs, [5])
     choose = """
         const explorer = document.querySelector('.explorer').explorer;
@@ -248,7 +248,7 @@ def test_a_page_for_16384_positions_is_small_and_quick(driver, tmp_path):
 
 def _page_of(driver: object, folder: Path, model: pm.Paramixer, length: int) -> Page:
     """A page with an explorer alone, of a model that nobody trained."""
-    facts = Facts(
+    info = TaskInfo(
         name="own",
         preset="text",
         metric="accuracy",
@@ -257,7 +257,7 @@ def _page_of(driver: object, folder: Path, model: pm.Paramixer, length: int) -> 
         classes=("a", "b"),
         vocabulary=Vocabulary(symbols=tuple("ACGTN-"), pad_symbol="-", unknown_symbol="N"),
     )
-    one = composed.explorer(model, facts, torch.arange(length) % 6, "one", composed.BUDGET)
+    one = sections.explorer(model, info, torch.arange(length) % 6, "one", sections.BUDGET)
     path = folder / "page.html"
     path.write_text(render("page", "", [RunPart("model", explorers=[one])]), encoding="utf-8")
     return Page(driver, path)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import paramixer as pm
 from paramixer.cli import main
-from paramixer.report import picture
+from paramixer.report import explanation_figure
 from paramixer.report.command import ExplainOptions, explain_answer
 from paramixer.report.sequence import Look
 from paramixer.training.run_folder import RunFolder
@@ -53,7 +53,7 @@ def test_every_kind_of_sequence_has_a_picture_and_a_page(run, tmp_path, name):
 def test_the_page_carries_the_evidence_that_the_library_finds(run, tmp_path):
     _, _, explorer = explained(run("order"), tmp_path, "--index", "1", "--position", "7", "--split", "validation")
     model = pm.Paramixer.from_pretrained(run("order") / "model")
-    task = pm.tasks.load("order", length=24, train=40, validation=16, test=24, seed=1)
+    task = pm.data.load("order", length=24, train=40, validation=16, test=24, seed=1)
     found = pm.explain(model, task.validation[1].inputs, [7])
     np.testing.assert_allclose(explorer["evidence"], found.evidence, rtol=6e-3)
     np.testing.assert_allclose(explorer["occlusion"], found.occlusion, rtol=6e-3, atol=1e-9)
@@ -136,7 +136,7 @@ def test_a_file_has_only_so_many_sequences(run, tmp_path, capsys):
 def test_letters_that_the_font_lacks_are_boxes_and_mathematics_is_text():
     model = pm.Paramixer(pm.ParamixerConfig(length=8, vocabulary=9, outputs=2, channels=4, hidden=4))
     found = pm.explain(model, torch.arange(1, 9))
-    drawn = picture.draw(Look("text", tuple("$a^𠜎🧬\nש$")), found, "$\\frac{$ 𠜎")
+    drawn = explanation_figure.draw(Look("text", tuple("$a^𠜎🧬\nש$")), found, "$\\frac{$ 𠜎")
     assert Image.open(io.BytesIO(drawn)).width > 500
 
 

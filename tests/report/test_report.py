@@ -16,12 +16,12 @@ import torch
 
 import paramixer as pm
 from paramixer.cli import main
-from paramixer.report import charts, composed
+from paramixer.data.task import TaskInfo
+from paramixer.data.vocabulary import Vocabulary
+from paramixer.report import charts, sections
+from paramixer.report.factor_data import mixing_of
 from paramixer.report.findings import Findings
-from paramixer.report.mixing import mixing_of
 from paramixer.report.sequence import look_of, visible
-from paramixer.tasks.task import Facts
-from paramixer.tasks.vocabulary import Vocabulary
 from paramixer.training.run_folder import RunFolder
 from report.runs import HOSTILE
 
@@ -164,7 +164,7 @@ def test_many_classes_are_shown_by_their_confusions():
     labels = [f"class {number}" for number in range(60)]
     counts = np.eye(60, dtype=np.int64) * 9
     counts[3, 5], counts[7, 1] = 4, 2
-    assert composed._most_confused(labels, counts) == [("class 3", "class 5", 4), ("class 7", "class 1", 2)]
+    assert sections._most_confused(labels, counts) == [("class 3", "class 5", 4), ("class 7", "class 1", 2)]
 
 
 def damaged(run: Path, folder: Path, name: str, change: object) -> Path:
@@ -274,9 +274,9 @@ def test_blocks_that_are_too_large_are_left_out():
 
 
 def test_sequences_look_like_what_they_are():
-    def facts(preset: str = "text", features: int | None = None, **fields: object) -> Facts:
+    def info(preset: str = "text", features: int | None = None, **fields: object) -> TaskInfo:
         vocabulary = Vocabulary(**fields) if fields else None
-        return Facts(
+        return TaskInfo(
             name="own",
             preset=preset,
             metric="accuracy",
@@ -287,15 +287,15 @@ def test_sequences_look_like_what_they_are():
         )
 
     numbers = tuple(map(str, range(256)))
-    assert look_of(torch.arange(16), facts("image", symbols=numbers, unit="number")).kind == "image"
-    assert look_of(torch.arange(15), facts("image", symbols=numbers, unit="number")).kind == "curve"
-    assert look_of(torch.arange(16), facts("text", symbols=numbers, unit="number")).kind == "curve"
-    assert look_of(torch.zeros(5, 3), facts(features=3)).length == 5
-    bases = look_of(torch.tensor([1, 2, 0]), facts(symbols=("N", "A", "C"), pad_symbol="N", unknown_symbol="N"), 5)
+    assert look_of(torch.arange(16), info("image", symbols=numbers, unit="number")).kind == "image"
+    assert look_of(torch.arange(15), info("image", symbols=numbers, unit="number")).kind == "curve"
+    assert look_of(torch.arange(16), info("text", symbols=numbers, unit="number")).kind == "curve"
+    assert look_of(torch.zeros(5, 3), info(features=3)).length == 5
+    bases = look_of(torch.tensor([1, 2, 0]), info(symbols=("N", "A", "C"), pad_symbol="N", unknown_symbol="N"), 5)
     assert (bases.kind, bases.symbols) == ("bases", ("A", "C", "N", "N", "N"))
-    text = look_of(torch.tensor([2, 3, 1]), facts(symbols=("<pad>", "<unknown>", "<cls>", "x")), 4)
+    text = look_of(torch.tensor([2, 3, 1]), info(symbols=("<pad>", "<unknown>", "<cls>", "x")), 4)
     assert (text.kind, text.symbols) == ("text", ("⌂", "x", "�", "·"))
-    words = look_of(torch.tensor([0, 1, 1]), facts(symbols=("[MAX", "5"), unit="word"))
+    words = look_of(torch.tensor([0, 1, 1]), info(symbols=("[MAX", "5"), unit="word"))
     assert (words.kind, words.beginning(2)) == ("words", "[MAX 5…")
 
 

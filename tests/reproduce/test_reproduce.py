@@ -19,8 +19,8 @@ from paramixer.reproduce import cells, claims, page, published, rank, records, t
 from paramixer.reproduce.cells import CHORD, EXPERIMENTS, Sources, changed, key
 from paramixer.reproduce.command import ReproduceOptions
 from paramixer.training.command import TrainOptions
+from paramixer.training.progress import Silent
 from paramixer.training.run_folder import RunFolder
-from paramixer.training.show import Silent
 from reproduce.small import TINY, cell, kept, swept, times
 
 ROOT = Path(__file__).parents[2]

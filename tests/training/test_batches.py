@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.tasks.store import Item
+from paramixer.data.storage.arrow import Item
 from paramixer.training.batches import Collate, epoch_order, loaded, mine
 
 LENGTHS = np.random.Generator(np.random.Philox(1)).integers(1, 500, 1003)
@@ -58,7 +58,7 @@ def test_short_sequences_are_filled_up():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_loading_leaves_the_callers_random_numbers_alone(workers):
-    task = pm.tasks.load("order", length=16)
+    task = pm.data.load("order", length=16)
     batches = [np.array([4, 2]), np.array([7])]
     state = torch.get_rng_state()
     found = [batch.inputs for batch in loaded(task.train, batches, Collate(0, False), workers)]

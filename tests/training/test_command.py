@@ -92,7 +92,7 @@ def test_ones_own_file_gets_the_quick_recipe_unless_told_otherwise():
 
 
 def test_the_quick_recipe_ends_by_itself(reviews):
-    task = pm.tasks.load(str(reviews), text="review", label="stars")
+    task = pm.data.load(str(reviews), text="review", label="stars")
     chosen = hastened(TrainOptions(task=str(reviews)), task)
     # 42 sequences in batches of 32: the paper's 200 passes are fewer steps than wanted.
     assert chosen.epochs == 200
@@ -104,7 +104,7 @@ def test_the_quick_recipe_ends_by_itself(reviews):
 @pytest.mark.parametrize("said", [{"link_rate": 1.0}, {"head_rate": 1.0}, {"settle": False}, {"schedule": "constant"}])
 def test_the_quick_recipe_leaves_what_was_said(reviews, said):
     """Also where the same would hold if nothing were said, and nobody chose quick."""
-    task = pm.tasks.load(str(reviews), text="review", label="stars")
+    task = pm.data.load(str(reviews), text="review", label="stars")
     chosen = hastened(TrainOptions(task=str(reviews), steps=1, **said), dataclasses.replace(task, preset="hfdna"))
     assert {name: getattr(chosen, name) for name in said} == said
     unsaid = hastened(TrainOptions(task=str(reviews), steps=1), dataclasses.replace(task, preset="hfdna"))
@@ -112,7 +112,7 @@ def test_the_quick_recipe_leaves_what_was_said(reviews, said):
 
 
 def test_the_quick_recipe_counts_passes_by_its_own_batch():
-    drawn = pm.tasks.load("order", length=16, train=1600, validation=1, test=1)
+    drawn = pm.data.load("order", length=16, train=1600, validation=1, test=1)
     chosen = hastened(TrainOptions(task="pathfinder", recipe="quick"), dataclasses.replace(drawn, preset="pathfinder"))
     assert (chosen.batch, chosen.epochs) == (16, 2000 // 100)
 

@@ -16,7 +16,7 @@ import json, sys
 from pathlib import Path
 import torch
 from accelerate import Accelerator
-from paramixer.training.answers import answers
+from paramixer.training.inference import answers
 from paramixer.training.batches import Collate
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions

@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import paramixer as pm
+from paramixer.nn.data_dependent_init import settle
 from paramixer.training import fit as loop
 from paramixer.training.fit import Interrupted, TrainingError, fit, learning_rate
 from paramixer.training.options import TrainingOptions
+from paramixer.training.progress import Silent
 from paramixer.training.run_folder import RunFolder
-from paramixer.training.settling import settle
-from paramixer.training.show import Silent
 from training import tiny
 
 
@@ -347,7 +347,7 @@ def test_tensorboard_gets_every_line_and_is_asked_for_politely(tmp_path, monkeyp
 
 
 def test_bf16_and_adamw_run(tmp_path):
-    for number, more in enumerate(({"precision": "bf16"}, {"optimiser": "adamw", "weight_decay": 0.1, "clip": 1.0})):
+    for number, more in enumerate(({"precision": "bf16"}, {"optimizer": "adamw", "weight_decay": 0.1, "clip": 1.0})):
         _, outcome = tiny.run(tmp_path / str(number), dataclasses.replace(tiny.OPTIONS, steps=4, **more))
         assert math.isfinite(outcome.test["loss"])
 
@@ -358,7 +358,7 @@ def test_bf16_and_adamw_run(tmp_path):
         ({"batch": 0}, "batch=0; it must be positive"),
         ({"minutes": math.inf}, "minutes=inf"),
         ({"until": "98"}, "METRIC=VALUE"),
-        ({"weight_decay": 0.1}, "goes with optimiser='adamw'"),
+        ({"weight_decay": 0.1}, "goes with optimizer='adamw'"),
         ({"schedule": "cosine"}, "give steps, epochs or minutes"),
         ({"steps": "many"}, "steps='many'; it must be a whole number"),
         ({"warmup": -1}, "must not be negative"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.training.building import config_for
+from paramixer.training.factory import config_for
 
 
 @pytest.mark.slow
@@ -15,7 +15,7 @@ from paramixer.training.building import config_for
     ("name", "steps", "rate", "most"), [("adding", 2000, 0.005, 0.005), ("order", 3000, 0.01, 0.02)]
 )
 def test_learned_at_256(name, steps, rate, most, seed, tmp_path):
-    task = pm.tasks.load(name, length=256, seed=seed, validation=1000, test=1000)
+    task = pm.data.load(name, length=256, seed=seed, validation=1000, test=1000)
     model = pm.Paramixer(config_for(task, {"init": "identity"}), generator=torch.Generator().manual_seed(seed))
     options = pm.TrainingOptions(
         steps=steps, learning_rate=rate, schedule="cosine", warmup=200, evaluate_every=200, until="error=0"

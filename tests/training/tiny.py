@@ -13,9 +13,9 @@ from paramixer.training.options import TrainingOptions
 OPTIONS = TrainingOptions(steps=12, batch=4, evaluate_every=4, log_every=3, learning_rate=0.01)
 
 
-def task(**sizes: int) -> pm.tasks.Task:
+def task(**sizes: int) -> pm.data.Task:
     """Temporal Order at a length that takes no time."""
-    return pm.tasks.load("order", length=12, **{"train": 30, "validation": 9, "test": 7, **sizes})
+    return pm.data.load("order", length=12, **{"train": 30, "validation": 9, "test": 7, **sizes})
 
 
 def model(seed: int = 0, **fields: object) -> pm.Paramixer:

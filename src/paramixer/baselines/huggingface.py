@@ -13,7 +13,7 @@ from transformers.models.longformer.modeling_longformer import LongformerSelfAtt
 from transformers.models.mamba.modeling_mamba import MambaMixer
 
 from paramixer.baselines.layer import padded_to, whole_heads
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 # That Mamba is slow without its kernels is said by ``paramixer models``, once.
 logging.getLogger("transformers.integrations.hub_kernels").addFilter(

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paramixer.baselines.layer import Heads
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 CHUNK = 64
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 from paramixer.ops.checks import past_end
 from paramixer.ops.dropout import Dropout
 

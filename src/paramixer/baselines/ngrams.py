@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

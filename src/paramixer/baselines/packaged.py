@@ -16,7 +16,7 @@ from reformer_pytorch.reformer_pytorch import LSHSelfAttention
 from torch import Tensor, nn
 
 from paramixer.baselines.layer import padded_to, whole_heads
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 
 class Linformer(nn.Module):

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Generator, nn
 
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 OWN = "paramixer"
 
@@ -22,7 +22,7 @@ class NotInstalledError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rival:
+class Baseline:
     """A system to compare with."""
 
     title: str
@@ -63,8 +63,8 @@ class Rival:
             )
 
 
-RIVALS: dict[str, Rival] = {
-    "transformer": Rival(
+BASELINES: dict[str, Baseline] = {
+    "transformer": Baseline(
         title="Transformer",
         where="transformer:Transformer",
         cost="N",
@@ -72,7 +72,7 @@ RIVALS: dict[str, Rival] = {
         hidden=1,
         authors={"hfdna": {"blocks": 4, "heads": 4}},
     ),
-    "linformer": Rival(
+    "linformer": Baseline(
         title="Linformer",
         where="packaged:Linformer",
         cost="constant",
@@ -80,22 +80,24 @@ RIVALS: dict[str, Rival] = {
         sized_by=("hidden", "rank"),
         cannot="parameters grow with N",
     ),
-    "performer": Rival(title="Performer", where="packaged:Performer", cost="constant", packages=("performer_pytorch",)),
-    "reformer": Rival(
+    "performer": Baseline(
+        title="Performer", where="packaged:Performer", cost="constant", packages=("performer_pytorch",)
+    ),
+    "reformer": Baseline(
         title="Reformer",
         where="packaged:Reformer",
         cost="log N",
         packages=("reformer_pytorch",),
         cannot="answers vary from pass to pass; shorter sequences cost as much as the longest",
     ),
-    "nystromformer": Rival(
+    "nystromformer": Baseline(
         title="Nystromformer",
         where="packaged:Nystromformer",
         cost="constant",
         packages=("nystrom_attention",),
         cannot="shorter sequences cost as much as the longest",
     ),
-    "transformer-ls": Rival(
+    "transformer-ls": Baseline(
         title="Transformer-LS",
         where="packaged:TransformerLS",
         cost="constant",
@@ -103,35 +105,35 @@ RIVALS: dict[str, Rival] = {
         sized_by=("hidden", "rank"),
         authors={"mtcdna": {"blocks": 4, "heads": 4}},
     ),
-    "longformer": Rival(
+    "longformer": Baseline(
         title="Longformer",
         where="huggingface:Longformer",
         cost="constant",
         packages=("transformers",),
         cannot="far positions meet through position 0 only",
     ),
-    "bigbird": Rival(
+    "bigbird": Baseline(
         title="BigBird",
         where="huggingface:BigBird",
         cost="constant",
         packages=("transformers",),
         cannot="fills an N x N array; far positions meet in the first and last block; shorter ones cost as the longest",
     ),
-    "sparse-strided": Rival(title="Sparse Transformer, strided", where="sparse:strided", cost="sqrt N", whole=True),
-    "sparse-fixed": Rival(title="Sparse Transformer, fixed", where="sparse:fixed", cost="sqrt N", whole=True),
-    "linear": Rival(title="Linear Transformer", where="kernels:LinearTransformer", cost="constant"),
-    "rfa": Rival(title="RFA-Gaussian", where="kernels:RandomFeatureAttention", cost="constant"),
-    "chordmixer": Rival(title="ChordMixer", where="rings:ChordMixer", cost="log N", whole=True, heads=False),
-    "cdil-cnn": Rival(title="CDIL-CNN", where="rings:CdilCnn", cost="log N", whole=True, hidden=1, heads=False),
-    "sinkhorn": Rival(
+    "sparse-strided": Baseline(title="Sparse Transformer, strided", where="sparse:strided", cost="sqrt N", whole=True),
+    "sparse-fixed": Baseline(title="Sparse Transformer, fixed", where="sparse:fixed", cost="sqrt N", whole=True),
+    "linear": Baseline(title="Linear Transformer", where="kernels:LinearTransformer", cost="constant"),
+    "rfa": Baseline(title="RFA-Gaussian", where="kernels:RandomFeatureAttention", cost="constant"),
+    "chordmixer": Baseline(title="ChordMixer", where="rings:ChordMixer", cost="log N", whole=True, heads=False),
+    "cdil-cnn": Baseline(title="CDIL-CNN", where="rings:CdilCnn", cost="log N", whole=True, hidden=1, heads=False),
+    "sinkhorn": Baseline(
         title="Sinkhorn Transformer",
         where="sinkhorn:Sinkhorn",
         cost="N, for N / 64 buckets",
         packages=("sinkhorn_transformer",),
         cannot="a bucket sees one other; shorter sequences cost as much as the longest",
     ),
-    "s4d": Rival(title="S4D", where="s4d:S4D", cost="log N", heads=False),
-    "mamba": Rival(
+    "s4d": Baseline(title="S4D", where="s4d:S4D", cost="log N", heads=False),
+    "mamba": Baseline(
         title="Mamba",
         where="huggingface:Mamba",
         cost="constant",
@@ -141,7 +143,7 @@ RIVALS: dict[str, Rival] = {
         packages=("transformers",),
         cannot="without a GPU a Python loop over the positions",
     ),
-    "ngrams": Rival(
+    "ngrams": Baseline(
         title="n-gram counts + logistic regression",
         where="ngrams:Ngrams",
         cost="constant",
@@ -151,18 +153,18 @@ RIVALS: dict[str, Rival] = {
 }
 
 
-def rival(name: str) -> Rival:
+def baseline(name: str) -> Baseline:
     """The rival of this name."""
-    if name not in RIVALS:
-        close = difflib.get_close_matches(name, [OWN, *RIVALS], 1)
+    if name not in BASELINES:
+        close = difflib.get_close_matches(name, [OWN, *BASELINES], 1)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"there is no model {name!r}{hint}; paramixer models lists them")
-    return RIVALS[name]
+    return BASELINES[name]
 
 
 def layers(config: ParamixerConfig, generator: Generator | None = None) -> list[nn.Module]:
     """The layers of ``config.mixer``, each with a Paramixer block's signature: values, inputs, lengths."""
-    chosen = rival(config.mixer)
+    chosen = baseline(config.mixer)
     if chosen.linear:
         raise ValueError(f"{config.mixer} is a model by itself, without layers; train it with paramixer train")
     chosen.check()
@@ -177,7 +179,7 @@ def layers(config: ParamixerConfig, generator: Generator | None = None) -> list[
         return [_layer(chosen, config) for _ in range(config.blocks)]
 
 
-def _layer(chosen: Rival, config: ParamixerConfig) -> nn.Module:
+def _layer(chosen: Baseline, config: ParamixerConfig) -> nn.Module:
     made = _found(chosen.where)(config)
     if chosen.whole:
         return made  # type: ignore[no-any-return]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from paramixer.baselines.layer import kept
-from paramixer.config import ParamixerConfig
 from paramixer.links import log2_ceil
+from paramixer.nn.config import ParamixerConfig
 from paramixer.ops.checks import past_end
 from paramixer.ops.dropout import Dropout
 

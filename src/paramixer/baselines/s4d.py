@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 
 class S4D(nn.Module):

@@ -6,7 +6,7 @@ from sinkhorn_transformer.sinkhorn_transformer import SinkhornSelfAttention
 from torch import Tensor, nn
 
 from paramixer.baselines.layer import padded_to, whole_heads
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 
 class Sinkhorn(nn.Module):

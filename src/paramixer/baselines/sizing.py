@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from paramixer.baselines.registry import rival
-from paramixer.config import ParamixerConfig
+from paramixer.baselines.registry import baseline
+from paramixer.nn.config import ParamixerConfig
 
 Count = Callable[[ParamixerConfig], int]
 _LARGEST = 1 << 16
@@ -24,7 +24,7 @@ def matched(config: ParamixerConfig, wanted: int, count: Count) -> ParamixerConf
         wanted: the number of parameters.
         count: the number of parameters of a config.
     """
-    for name in rival(config.mixer).sized_by:
+    for name in baseline(config.mixer).sized_by:
         config = _nearest(config, name, wanted, count)
         if count(config) <= 1.05 * wanted:
             return config
@@ -34,7 +34,7 @@ def matched(config: ParamixerConfig, wanted: int, count: Count) -> ParamixerConf
         return config
     while count(config) > wanted:
         config = dataclasses.replace(config, channels=config.channels - config.heads)
-    return _nearest(config, rival(config.mixer).sized_by[0], wanted, count)
+    return _nearest(config, baseline(config.mixer).sized_by[0], wanted, count)
 
 
 def _nearest(config: ParamixerConfig, name: str, wanted: int, count: Count) -> ParamixerConfig:

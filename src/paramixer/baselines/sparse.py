@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paramixer.baselines.layer import Heads, Layer, padded_to
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 
 SUMMARIES = 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from paramixer.baselines.layer import whole_heads
-from paramixer.config import ParamixerConfig
+from paramixer.nn.config import ParamixerConfig
 from paramixer.ops.checks import past_end
 
 

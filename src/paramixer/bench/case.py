@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from paramixer.links import named_protocol
+from paramixer.links import named_pattern
 
 
 class Tensors(NamedTuple):
@@ -69,7 +69,7 @@ class Case:
 
     def offsets(self) -> Tensor:
         """int64 ``[factors, links]``."""
-        return named_protocol(self.protocol, self.links, self.factors).offsets(self.length)
+        return named_pattern(self.protocol, self.links, self.factors).offsets(self.length)
 
     def tensors(self, seed: int = 0) -> Tensors:
         """Random tensors, scaled so that long chains stay of order one."""

@@ -22,9 +22,9 @@ from paramixer.bench import cost
 from paramixer.bench.case import Case
 from paramixer.bench.progress import Say
 from paramixer.bench.settings import Settings
-from paramixer.config import ParamixerConfig
 from paramixer.machine import serving_engine
-from paramixer.network import Paramixer
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.model import Paramixer
 from paramixer.ops import paramix
 
 _LONG = Case(batch=1, length=2**20)
@@ -156,10 +156,10 @@ def _network_forward(job: Job) -> None:
 
 def _network_training(job: Job) -> None:
     model, inputs = _network(job)
-    optimiser = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters())
     loss = F.mse_loss(model(inputs), torch.zeros(job.case.batch))
     loss.backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
+    optimizer.step()
     if not loss.isfinite():
         raise ArithmeticError(f"the loss is {float(loss)}")
 

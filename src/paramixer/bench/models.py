@@ -26,9 +26,9 @@ from paramixer.bench.progress import Say
 from paramixer.bench.settings import Settings
 from paramixer.bench.timing import Timing, interleaved
 from paramixer.bench.ways import engine
-from paramixer.config import ParamixerConfig
 from paramixer.machine import serving_engine
-from paramixer.network import blocks
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.model import blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class ModelsBenchOptions(Settings):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}={getattr(self, name)}; it must be positive")
         for name in self.models:
-            if registry.rival(name).linear:
+            if registry.baseline(name).linear:
                 raise ValueError(f"{name} has no layer to measure")
         self.span()
 
@@ -89,10 +89,10 @@ class Job:
 def measure(options: ModelsBenchOptions, say: Say) -> dict[str, Any]:
     """Peak memory of every system alone, then times of all that were up to it, as ratios to Paramixer."""
     lengths = [16, 32] if options.quick else options.span()
-    installed = [name for name, found in registry.RIVALS.items() if not found.linear and not found.missing]
+    installed = [name for name, found in registry.BASELINES.items() if not found.linear and not found.missing]
     names = [registry.OWN, *(options.models or installed)]
     for name in options.models:
-        registry.rival(name).check()
+        registry.baseline(name).check()
     _verify(lengths[0], options, say)
     found = {}
     for name in names:
@@ -177,7 +177,7 @@ def _timed(names: list[str], length: int, options: ModelsBenchOptions, say: Say)
 
 def _alone(job: Job, say: Say) -> dict[str, Any]:
     """What a process of its own found: parameters and peaks of every length it came to, and why it went no further."""
-    title = "Paramixer" if job.name == registry.OWN else registry.rival(job.name).title
+    title = "Paramixer" if job.name == registry.OWN else registry.baseline(job.name).title
     found: dict[str, Any] = {"title": title, "parameters": [], "peak": [], "seconds": [], "times": [], "stopped": None}
     command = [sys.executable, "-m", "paramixer.bench.models", json.dumps(asdict(job))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -121,7 +121,7 @@ def _figures(axes: Axes, measured: dict[str, Any]) -> None:
 
 
 def _training(axes: Axes, measured: dict[str, Any]) -> None:
-    axes.barh([0], [measured["busy"]], color=_ACCENT, label="forward, backward, optimiser")
+    axes.barh([0], [measured["busy"]], color=_ACCENT, label="forward, backward, optimizer")
     axes.barh([0], [1 - measured["busy"]], left=[measured["busy"]], color=_PLAIN, label="everything else")
     axes.set_yticks([0], [f"{measured['preset']}, {measured['batch']} x {measured['length']}"])
     axes.set_xlim(0, 1)

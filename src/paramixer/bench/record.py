@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paramixer import machine
-from paramixer.pretrained import replace_file
+from paramixer.nn.pretrained import replace_file
 
 FORMAT = 1
 

@@ -22,10 +22,10 @@ from torch.autograd.graph import Node
 
 from paramixer.bench.progress import Say
 from paramixer.bench.settings import Settings
-from paramixer.block import ParamixerBlock
-from paramixer.config import ParamixerConfig
-from paramixer.network import Paramixer
-from paramixer.presets import preset, recipe
+from paramixer.nn.block import ParamixerBlock
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.model import Paramixer
+from paramixer.recipes.presets import preset, recipe
 
 PRESETS = (
     "image",
@@ -39,7 +39,7 @@ PRESETS = (
     "hfdna",
     "mtcdna",
 )
-PARTS = ("embedding", "dropout", "g", "paramix", "head", "loss", "optimiser", "rest")
+PARTS = ("embedding", "dropout", "g", "paramix", "head", "loss", "optimizer", "rest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +77,11 @@ def split(config: ParamixerConfig, batch: int, clip: float | None, steps: int) -
     """Medians of a few training steps after one to warm up."""
     generator = torch.Generator().manual_seed(0)
     model = Paramixer(config, generator=generator)
-    optimiser = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters())
     inputs, targets = _data(config, batch, generator)
     clock = _Clock()
     clock.watch(model)
-    taken = [_step(model, optimiser, inputs, targets, clip, clock) for _ in range(steps + 1)][1:]
+    taken = [_step(model, optimizer, inputs, targets, clip, clock) for _ in range(steps + 1)][1:]
     seconds = statistics.median(seconds for seconds, _ in taken)
     shares: dict[str, dict[str, float]] = {}
     for part in PARTS:
@@ -171,7 +171,7 @@ class _Clock:
 
 def _step(
     model: nn.Module,
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
     inputs: Tensor,
     targets: Tensor,
     clip: float | None,
@@ -184,11 +184,11 @@ def _step(
         loss = F.cross_entropy(answers, targets) if targets.dtype == torch.int64 else F.mse_loss(answers, targets)
     clock.follow(loss)
     loss.backward()  # type: ignore[no-untyped-call]
-    with clock.running("optimiser"):
+    with clock.running("optimizer"):
         if clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
     total = time.perf_counter() - start
     parts = defaultdict(float, clock.seconds)
     parts["rest", "forward"] = total - sum(parts.values())

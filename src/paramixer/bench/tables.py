@@ -196,7 +196,7 @@ def _figures(measured: dict[str, Any]) -> list[Table]:
 
 
 def _training(measured: dict[str, Any]) -> list[Table]:
-    columns = ["preset", "batch x N", "forward, backward and optimiser", "in the worst step"]
+    columns = ["preset", "batch x N", "forward, backward and optimizer", "in the worst step"]
     size = f"{measured['batch']} x {measured['length']}"
     row = [measured["preset"], size, f"{measured['busy']:.1%}", f"{measured['lowest']:.1%}"]
     return [Table("Share of training that is training", columns, [row])]

@@ -1,4 +1,4 @@
-"""How much of training is training: what forward pass, backward pass and optimiser take of the real loop."""
+"""How much of training is training: what forward pass, backward pass and optimizer take of the real loop."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import torch
 
 from paramixer.bench.progress import Say
 from paramixer.bench.settings import Settings
-from paramixer.network import Paramixer
-from paramixer.tasks.draws import bits
-from paramixer.tasks.progress import silent
-from paramixer.tasks.store import Row
-from paramixer.tasks.task import SPLITS, Facts, Preparation, Task, opened
-from paramixer.tasks.vocabulary import Vocabulary
-from paramixer.training.building import config_for
+from paramixer.data.progress import silent
+from paramixer.data.rng import bits
+from paramixer.data.storage.arrow import Row
+from paramixer.data.task import SPLITS, Preparation, Task, TaskInfo, opened
+from paramixer.data.vocabulary import Vocabulary
+from paramixer.nn.model import Paramixer
+from paramixer.training.factory import config_for
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
 from paramixer.training.run_folder import RunFolder
@@ -80,7 +80,7 @@ def _task(folder: Path, preset: str, length: int, count: int) -> Task:
 
     preparation.write(rows(), "uint8")
     vocabulary = Vocabulary(symbols=tuple(map(str, range(_SYMBOLS))), unit="number")
-    facts = Facts(
+    info = TaskInfo(
         name="random",
         preset=preset,
         metric="accuracy",
@@ -89,5 +89,5 @@ def _task(folder: Path, preset: str, length: int, count: int) -> Task:
         classes=("even", "odd"),
         vocabulary=vocabulary,
     )
-    preparation.finish(facts)
+    preparation.finish(info)
     return opened(folder / "data")

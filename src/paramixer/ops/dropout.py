@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
+from paramixer.ops.backends import serving
 from paramixer.ops.chain import widen
-from paramixer.ops.engines import serving
 
 
 @custom_op("paramixer::dropout", mutates_args=())

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.library import custom_op
 
+from paramixer.ops.backends import serving
 from paramixer.ops.chain import widen
-from paramixer.ops.engines import serving
 
 
 @custom_op("paramixer::lookup", mutates_args=())

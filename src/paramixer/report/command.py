@@ -12,19 +12,19 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from paramixer.data.formats import unlabeled
+from paramixer.data.progress import counted
+from paramixer.data.task import TaskInfo
 from paramixer.explain import explain
-from paramixer.network import Paramixer
-from paramixer.pretrained import replace_file
-from paramixer.report import composed, picture
-from paramixer.report.opened import open_run
+from paramixer.nn.model import Paramixer
+from paramixer.nn.pretrained import replace_file
+from paramixer.report import explanation_figure, sections
 from paramixer.report.page import RunPart, render
+from paramixer.report.runs import open_run
 from paramixer.report.sequence import look_of
-from paramixer.tasks import unlabelled
-from paramixer.tasks.progress import counted
-from paramixer.tasks.task import Facts
-from paramixer.training.building import load_model
 from paramixer.training.command import task_of
-from paramixer.training.inputs import read_inputs
+from paramixer.training.factory import load_model
+from paramixer.training.preprocessing import read_inputs
 from paramixer.training.run_folder import RunFolder, model_folder
 
 
@@ -81,9 +81,9 @@ def report(options: ReportOptions, console: Console) -> Path:
         runs = [dataclasses.replace(run, name=f"{number}: {run.path}") for number, run in enumerate(runs, 1)]
     parts = []
     for run in runs:
-        budget = composed.BUDGET // len(runs)
-        parts.append(composed.part_of(run, options.sequences, options.batch, budget, console))
-    comparison, charts = composed.compared(runs) if len(runs) > 1 else ([], [])
+        budget = sections.BUDGET // len(runs)
+        parts.append(sections.part_of(run, options.sequences, options.batch, budget, console))
+    comparison, charts = sections.compared(runs) if len(runs) > 1 else ([], [])
     tasks = ", ".join(dict.fromkeys(run.record["task"] for run in runs))
     title = f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
     _write(out, render(title, f"Task: {tasks}.", parts, comparison, charts).encode(), console)
@@ -99,59 +99,59 @@ def explain_answer(options: ExplainOptions, console: Console) -> tuple[Path, Pat
     model = load_model(folder)
     if not isinstance(model, Paramixer):
         raise ValueError(f"{options.run} holds {model.config.mixer}, which has no positions to explain")
-    sequence, facts, name, truth = _asked(options, folder, console)
-    target = _class(options.target, facts)
+    sequence, info, name, truth = _asked(options, folder, console)
+    target = _class(options.target, info)
     positions = None if options.position is None else [options.position]
     with counted(console) as count:
         found = explain(model, sequence, positions, target=target, window=options.window, count=count)
     if not (found.answer.isfinite().all() and found.evidence.isfinite().all()):
         raise ValueError(f"{name}: the model's numbers for it are not finite, and nothing can be drawn")
     with console.status("drawing"):
-        said = composed.answer_words(found.answer, facts)
+        said = sections.answer_words(found.answer, info)
         title = f"{name}: {said}" + (f", truth {truth}" if truth is not None else "")
         if options.target is not None:
             title += f"; evidence for {options.target}"
-        drawn = picture.draw(look_of(sequence, facts), found, title)
-        one = composed.explorer(model, facts, sequence, title, composed.BUDGET, found)
-    words = "; ".join(name for name, _ in picture.maps_of(found))
+        drawn = explanation_figure.draw(look_of(sequence, info), found, title)
+        one = sections.explorer(model, info, sequence, title, sections.BUDGET, found)
+    words = "; ".join(name for name, _ in explanation_figure.maps_of(found))
     address = f"data:image/png;base64,{base64.b64encode(drawn).decode()}"
     part = RunPart(
         options.run.resolve().name,
         explorers=[one],
-        explorer_words=composed.explorer_words([one]),
+        explorer_words=sections.explorer_words([one]),
         pictures=[{"address": address, "words": f"Maps of position {found.positions[0]}: {words}."}],
     )
-    page = render(title, f"Task: {facts.name}, {found.length} positions.", [part])
+    page = render(title, f"Task: {info.name}, {found.length} positions.", [part])
     for path, content in zip(files, (drawn, page.encode()), strict=True):
         _write(path, content, console)
     return files
 
 
-def _asked(options: ExplainOptions, folder: Path, console: Console) -> tuple[Tensor, Facts, str, str | None]:
+def _asked(options: ExplainOptions, folder: Path, console: Console) -> tuple[Tensor, TaskInfo, str, str | None]:
     """The sequence, what is known about it, its name, and what is true."""
     if options.index < 0:
         raise ValueError(f"index={options.index}; sequences are counted from 0")
     if options.input is not None:
-        facts, _ = read_inputs(folder)
-        asked = next(islice(unlabelled.read(options.input, facts, options.text), options.index, None), None)
+        info, _ = read_inputs(folder)
+        asked = next(islice(unlabeled.read(options.input, info, options.text), options.index, None), None)
         if asked is None:
             raise ValueError(f"{options.input} has no sequence {options.index}")
-        return torch.tensor(asked.sequence), facts, f"{options.input.name}, {asked.id}", None
+        return torch.tensor(asked.sequence), info, f"{options.input.name}, {asked.id}", None
     task = task_of(RunFolder(options.run), console)
     split = task.splits[options.split]
     if options.index >= len(split):
         raise ValueError(f"index={options.index}; {options.split} has {len(split)} sequences")
     item = split[options.index]
-    return item.inputs, task, f"{options.split} {options.index}", composed.truth_words(item.target, task)
+    return item.inputs, task, f"{options.split} {options.index}", sections.truth_words(item.target, task)
 
 
-def _class(name: str | None, facts: Facts) -> int | None:
+def _class(name: str | None, info: TaskInfo) -> int | None:
     if name is None:
         return None
-    if name not in facts.classes:
-        known = f"it knows {', '.join(facts.classes)}" if facts.classes else "it answers with a value"
+    if name not in info.classes:
+        known = f"it knows {', '.join(info.classes)}" if info.classes else "it answers with a value"
         raise ValueError(f"the model knows no class {name!r}; {known}")
-    return facts.classes.index(name)
+    return info.classes.index(name)
 
 
 def _place(path: Path, inside: str | None = None) -> Path:

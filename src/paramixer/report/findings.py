@@ -13,13 +13,13 @@ from rich.console import Console
 from sklearn.metrics import confusion_matrix, roc_curve
 from torch import Tensor
 
-from paramixer.tasks.task import Sequences, Task
-from paramixer.training.answers import answers
+from paramixer.data.task import Sequences, Task
 from paramixer.training.batches import collate_for
-from paramixer.training.building import Model
+from paramixer.training.distributed import accelerator
+from paramixer.training.factory import Model
+from paramixer.training.inference import answers
 from paramixer.training.metrics import measured
-from paramixer.training.processes import accelerator
-from paramixer.training.show import Shown
+from paramixer.training.progress import Shown
 
 # Bins of confidence in which answers are compared with how often they are right.
 _BINS = 10

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from paramixer.tasks.task import Facts
-from paramixer.tasks.vocabulary import CLS, PAD, UNKNOWN, Vocabulary
+from paramixer.data.task import TaskInfo
+from paramixer.data.vocabulary import CLS, PAD, UNKNOWN, Vocabulary
 
 Kind = Literal["image", "text", "bases", "words", "curve"]
 
@@ -59,23 +59,23 @@ class Look:
         return joined + ("…" if len(self.symbols) > count else "")
 
 
-def look_of(sequence: Tensor, facts: Facts, length: int | None = None) -> Look:
+def look_of(sequence: Tensor, info: TaskInfo, length: int | None = None) -> Look:
     """How this sequence looks.
 
     Args:
         sequence: token ids ``[length]`` or numbers ``[length, features]``.
-        facts: what the task says about them.
+        info: what the task says about them.
         length: fill up with the pad symbol, or with zeros, to so many positions.
     """
     values = sequence.numpy()
     missing = max(0, (length or 0) - len(values))
-    vocabulary = facts.vocabulary
+    vocabulary = info.vocabulary
     if vocabulary is None:
         return Look("curve", numbers=np.pad(values, ((0, missing), (0, 0))).astype(np.float32))
     ids = np.pad(values, (0, missing), constant_values=vocabulary.pad or 0)
     if vocabulary.unit == "number":
         side = math.isqrt(len(ids))
-        if side > 1 and side * side == len(ids) and facts.preset in ("image", "pathfinder"):
+        if side > 1 and side * side == len(ids) and info.preset in ("image", "pathfinder"):
             return Look("image", numbers=ids.reshape(side, side).astype(np.float32))
         return Look("curve", numbers=ids[:, None].astype(np.float32))
     kind: Kind = "words" if vocabulary.unit == "word" else "bases" if _of_bases(vocabulary) else "text"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paramixer.baselines import registry
-from paramixer.presets import preset, quick
+from paramixer.recipes.presets import preset, quick
 from paramixer.training.command import TrainOptions, document
 
 Scale = Literal["smoke", "cpu", "paper"]
@@ -285,7 +285,7 @@ def _seeded(
 def _rival(
     experiment: str, name: str, column: str, scale: Scale, options: TrainOptions, grid: tuple[Settings, ...] = ({},)
 ) -> Iterable[Cell]:
-    title = registry.rival(name).title
+    title = registry.baseline(name).title
     yield from _seeded(experiment, title, column, scale, changed(options, {"model.mixer": name}), grid)
 
 
@@ -294,4 +294,4 @@ def _ngrams(experiment: str, column: str, scale: Scale, options: TrainOptions) -
     plain = changed(options, {"model.mixer": "ngrams", **endless})
     if scale == "smoke":
         plain = changed(plain, {"model.rank": 4096})
-    yield Cell(experiment, registry.rival("ngrams").title, column, scale, plain)
+    yield Cell(experiment, registry.baseline("ngrams").title, column, scale, plain)

@@ -9,15 +9,15 @@ from typing import Literal
 from rich.console import Console
 
 from paramixer.bench.tables import Table, drawn
-from paramixer.network import Paramixer
-from paramixer.pretrained import replace_file
+from paramixer.data import registry
+from paramixer.data.task import Task
+from paramixer.nn.model import Paramixer
+from paramixer.nn.pretrained import replace_file
 from paramixer.reproduce import figures, rank, stand_ins, tables
 from paramixer.reproduce.cells import CDIL, CHORD, EXPERIMENTS, Cell, Scale, Sources, changed, key
 from paramixer.reproduce.page import GENOMES, page
 from paramixer.reproduce.records import Kept, read_all
 from paramixer.reproduce.sweep import Sweep
-from paramixer.tasks import registry
-from paramixer.tasks.task import Task
 
 _LRA = ("listops", "text", "image", "pathfinder")
 _FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")

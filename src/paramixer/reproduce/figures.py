@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from paramixer.data import registry
+from paramixer.data.summary import draw_lengths, summarise
+from paramixer.data.task import Task
 from paramixer.explain import explain
 from paramixer.links import Cdil, Chord
-from paramixer.network import Paramixer
-from paramixer.pretrained import replace_file
-from paramixer.report.picture import draw_over
+from paramixer.nn.model import Paramixer
+from paramixer.nn.pretrained import replace_file
+from paramixer.report.explanation_figure import draw_over
 from paramixer.report.sequence import look_of
-from paramixer.tasks import registry
-from paramixer.tasks.summary import draw_lengths, summarise
-from paramixer.tasks.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

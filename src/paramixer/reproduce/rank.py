@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paramixer import machine
-from paramixer.block import ParamixerBlock
-from paramixer.network import Paramixer
-from paramixer.pretrained import replace_file
+from paramixer.data import registry
+from paramixer.nn.block import ParamixerBlock
+from paramixer.nn.model import Paramixer
+from paramixer.nn.pretrained import replace_file
 from paramixer.reproduce.cells import Cell, key
 from paramixer.reproduce.records import path_of, read_json
-from paramixer.tasks import registry
 
 NAME = "figure-rank"
 SEQUENCES = 8

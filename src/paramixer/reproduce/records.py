@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from paramixer.pretrained import replace_file
+from paramixer.nn.pretrained import replace_file
 from paramixer.reproduce.cells import Cell, Scale, key
 from paramixer.training.command import TrainOptions, document
 
@@ -41,7 +41,7 @@ class Kept:
 
     @property
     def steps(self) -> int:
-        """Optimiser steps."""
+        """Optimizer steps."""
         return int(self.record["steps"])
 
     @property

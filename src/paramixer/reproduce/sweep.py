@@ -19,11 +19,11 @@ from rich.table import Table
 from paramixer.baselines import registry
 from paramixer.reproduce.cells import Cell, Settings, key
 from paramixer.reproduce.records import Kept, keep, path_of, read_all
-from paramixer.training import state
+from paramixer.training import checkpoint
 from paramixer.training.command import TrainOptions, train
+from paramixer.training.progress import Silent
 from paramixer.training.record import Outcome
 from paramixer.training.run_folder import RunFolder
-from paramixer.training.show import Silent
 
 
 class Sweep:
@@ -146,7 +146,7 @@ class _Watched(Silent):
         self._shown = 0.0
         self._latest = ""
 
-    def step(self, progress: state.Progress) -> None:
+    def step(self, progress: checkpoint.Progress) -> None:
         if self._sweep.over:
             # As Ctrl-C would: the loop saves and says so.
             signal.raise_signal(signal.SIGINT)
@@ -154,7 +154,7 @@ class _Watched(Silent):
             self._shown = time.monotonic()
             self._tell(f"running: {self._what}step {progress.step}{self._latest}")
 
-    def evaluated(self, progress: state.Progress, found: dict[str, float]) -> None:
+    def evaluated(self, progress: checkpoint.Progress, found: dict[str, float]) -> None:
         name = next(name for name in found if name != "loss")
         self._latest = f", {name} {found[name]:.4f}"
         self._tell(f"running: {self._what}step {progress.step}{self._latest}")
@@ -171,7 +171,7 @@ class _Watched(Silent):
 def _in_one_go(options: TrainOptions) -> bool:
     """Whether the model is fitted all at once, so that an interrupted run begins anew."""
     name = options.model.get("mixer", registry.OWN)
-    return name != registry.OWN and registry.rival(name).linear
+    return name != registry.OWN and registry.baseline(name).linear
 
 
 def _final(cell: Cell, known: dict[str, Kept]) -> Kept | None:

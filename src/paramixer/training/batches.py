@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
-from paramixer.config import ParamixerConfig
-from paramixer.tasks.draws import permutation
-from paramixer.tasks.store import Item
-from paramixer.tasks.task import Facts, Sequences
+from paramixer.data.rng import permutation
+from paramixer.data.storage.arrow import Item
+from paramixer.data.task import Sequences, TaskInfo
+from paramixer.nn.config import ParamixerConfig
 
 # Sequences of similar length are looked for among so many batches.
 _BUCKET_BATCHES = 50
@@ -51,9 +51,9 @@ class Collate:
         return Batch(inputs, lengths if self.with_lengths else None, torch.stack(targets))
 
 
-def collate_for(facts: Facts, config: ParamixerConfig) -> Collate:
+def collate_for(info: TaskInfo, config: ParamixerConfig) -> Collate:
     """How sequences of a task become a batch for a model."""
-    pad = facts.vocabulary.pad if facts.vocabulary else None
+    pad = info.vocabulary.pad if info.vocabulary else None
     return Collate(pad or 0, config.padding == "length")
 
 

@@ -12,24 +12,24 @@ from rich.console import Console
 
 from paramixer import machine
 from paramixer.baselines import registry
-from paramixer.config import ParamixerConfig
-from paramixer.network import Paramixer
-from paramixer.presets import quick, recipe
-from paramixer.tasks import registry as tasks
-from paramixer.tasks.command import TaskOptions, print_summary
-from paramixer.tasks.progress import counted
-from paramixer.tasks.task import Task
-from paramixer.training.answers import answers
+from paramixer.data import registry as tasks
+from paramixer.data.command import TaskOptions, print_summary
+from paramixer.data.progress import counted
+from paramixer.data.task import Task
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.model import Paramixer
+from paramixer.recipes.presets import quick, recipe
 from paramixer.training.batches import collate_for
-from paramixer.training.building import Model, config_for, count_parameters, load_model, model_for
+from paramixer.training.closed_form import fit_ngrams
+from paramixer.training.distributed import accelerator
+from paramixer.training.factory import Model, config_for, count_parameters, load_model, model_for
 from paramixer.training.fit import Interrupted, fit
-from paramixer.training.linear import fit_ngrams
+from paramixer.training.inference import answers
 from paramixer.training.metrics import measured
 from paramixer.training.options import TrainingOptions
-from paramixer.training.processes import accelerator
+from paramixer.training.progress import Display, Shown, Silent
 from paramixer.training.record import Outcome
 from paramixer.training.run_folder import RunFolder
-from paramixer.training.show import Display, Shown, Silent
 
 # Passes over the data along which the quick recipe's step size falls where nobody says when to stop, and steps that
 # they make at least, unless the paper has fewer passes.
@@ -95,7 +95,7 @@ def train(options: TrainOptions, console: Console, display: Display | None = Non
     # Nobody writes before everybody has looked.
     processes.wait_for_everyone()
     if (name := options.model.get("mixer", registry.OWN)) != registry.OWN:
-        registry.rival(name).check()
+        registry.baseline(name).check()
     if options.task is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
     task = load_task(options, console)
@@ -221,7 +221,7 @@ def _described(config: ParamixerConfig) -> str:
     if config.mixer == registry.OWN:
         what = config.protocol.upper()
     else:
-        chosen = registry.rival(config.mixer)
+        chosen = registry.baseline(config.mixer)
         if chosen.linear:
             return chosen.title
         heads = f" with {config.heads} head{'s' if config.heads > 1 else ''}" if chosen.heads else ""

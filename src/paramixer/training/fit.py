@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from paramixer.baselines import registry
-from paramixer.network import Paramixer
-from paramixer.presets import recipe
-from paramixer.tasks.draws import permutation
-from paramixer.tasks.task import Sequences, Task
-from paramixer.training import state
-from paramixer.training.answers import answers, autocast
+from paramixer.data.rng import permutation
+from paramixer.data.task import Sequences, Task
+from paramixer.nn.data_dependent_init import SEQUENCES, settle
+from paramixer.nn.model import Paramixer
+from paramixer.recipes.presets import recipe
+from paramixer.training import checkpoint
 from paramixer.training.batches import Batch, collate_for, epoch_order, loaded, mine
-from paramixer.training.board import Board
-from paramixer.training.building import count_parameters
-from paramixer.training.inputs import write_inputs
+from paramixer.training.distributed import accelerator
+from paramixer.training.factory import count_parameters
+from paramixer.training.inference import answers, autocast
 from paramixer.training.metrics import METRICS, loss_of, measured
-from paramixer.training.optimiser import optimiser_for, pace
+from paramixer.training.optimizer import optimizer_for, pace
 from paramixer.training.options import TrainingOptions, goal
-from paramixer.training.processes import accelerator
+from paramixer.training.preprocessing import write_inputs
+from paramixer.training.progress import Display, Silent
 from paramixer.training.record import Outcome, run_record
 from paramixer.training.run_folder import RunFolder
-from paramixer.training.settling import SEQUENCES, settle
-from paramixer.training.show import Display, Silent
 from paramixer.training.signals import asked_to_stop
+from paramixer.training.tensorboard import Board
 
 
 class TrainingError(RuntimeError):
@@ -61,7 +61,7 @@ def fit(
 
     Args:
         model: is trained in place.
-        task: from :func:`paramixer.tasks.load`.
+        task: from :func:`paramixer.data.load`.
         options: by default the paper's recipe for the task's preset.
         folder: the run folder; see ``paramixer.training.run_folder``.
         seed: of dropout and of the order of the training data.
@@ -110,7 +110,7 @@ class _Run:
         self.model: nn.Module = self.accelerator.prepare_model(model)
         if options.compile:
             self.model.compile()
-        self.optimiser = optimiser_for(model, self.options)
+        self.optimizer = optimizer_for(model, self.options)
         self.metric = METRICS[task.metric]
         lengths = task.train.lengths
         self.bucket = bool(len(np.unique(lengths[:10_000])) > 1) if options.bucket is None else options.bucket
@@ -118,7 +118,7 @@ class _Run:
         self.collate = collate_for(task, model.config)
         if not self.collate.with_lengths and pad is None and any(map(_shorter_than(task.length), task.splits.values())):
             raise ValueError("sequences are shorter than N and there is no pad symbol; use padding='length'")
-        self.progress = state.Progress(batch=self._per_step)
+        self.progress = checkpoint.Progress(batch=self._per_step)
         self.last_step = self._last_step()
         self._since = time.monotonic()
         self._saved_at = self._since
@@ -154,7 +154,7 @@ class _Run:
         torch.use_deterministic_algorithms(self.options.deterministic or was)
         try:
             with self.display, asked_to_stop() as self._stop:
-                if self.options.settle and state.latest(self.folder.state) is None:
+                if self.options.settle and checkpoint.latest(self.folder.state) is None:
                     self._settle()
                 why = self._train()
                 return self._finish(why, test)
@@ -168,9 +168,9 @@ class _Run:
                 f"the data has changed since {self.folder.path} was started (fingerprint {self.task.fingerprint[:16]}, "
                 f"then {known[:16]}); restore it, or start a new run"
             )
-        checkpoint = state.latest(self.folder.state)
-        if checkpoint is not None:
-            self.progress = state.read(checkpoint, self.plain, self.optimiser, self.accelerator.process_index)
+        newest = checkpoint.latest(self.folder.state)
+        if newest is not None:
+            self.progress = checkpoint.read(newest, self.plain, self.optimizer, self.accelerator.process_index)
             if self.progress.batch != self._per_step:
                 raise ValueError(
                     f"a step of {self.folder.path} was {self.progress.batch} sequences and would now be "
@@ -178,7 +178,7 @@ class _Run:
                     "resume with as many processes as before"
                 )
         if self.accelerator.is_main_process:
-            state.tidy(self.folder.state)
+            checkpoint.tidy(self.folder.state)
             self.folder.keep_lines(self.progress.lines)
         self.accelerator.wait_for_everyone()
 
@@ -236,7 +236,7 @@ class _Run:
         return [(part, len(part) * processes / len(batch)) for part in cut]
 
     def _step(self, batch: NDArray[np.int64], micros: list[tuple[Batch, float]]) -> None:
-        pace(self.optimiser, self._rate(self.progress.step))
+        pace(self.optimizer, self._rate(self.progress.step))
         total = torch.zeros((), device=self.accelerator.device)
         for number, (micro, weight) in enumerate(micros):
             last = number == len(micros) - 1
@@ -248,7 +248,7 @@ class _Run:
             total += loss.detach()
         mean = float(self.accelerator.reduce(total, "mean")) if self.accelerator.num_processes > 1 else float(total)
         if not math.isfinite(mean):
-            kept = state.latest(self.folder.state)
+            kept = checkpoint.latest(self.folder.state)
             where = f"the last good state is {kept}" if kept else "nothing had been saved yet"
             raise TrainingError(
                 f"the loss is {mean} at step {self.progress.step + 1}; {where}; "
@@ -256,8 +256,8 @@ class _Run:
             )
         if self.options.clip:
             self.accelerator.clip_grad_norm_(self.model.parameters(), self.options.clip)
-        self.optimiser.step()
-        self.optimiser.zero_grad()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
         self.progress.step += 1
         self.progress.loss_sum += mean
         self.progress.loss_count += 1
@@ -301,7 +301,7 @@ class _Run:
             "learning_rate": self._rate(progress.step - 1),
             "seconds": self._seconds(),
             "tokens": progress.tokens,
-            # The share of the time that went into forward pass, backward pass and optimiser.
+            # The share of the time that went into forward pass, backward pass and optimizer.
             "busy": self._busy / max(now - self._logged_at, 1e-9),
         }
         self._busy, self._logged_at = 0.0, now
@@ -366,9 +366,9 @@ class _Run:
 
     def _save(self) -> None:
         self.progress.seconds, self._since = self._seconds(), time.monotonic()
-        random = {device: self._from_everyone(row) for device, row in state.random_state().items()}
+        random = {device: self._from_everyone(row) for device, row in checkpoint.random_state().items()}
         if self.accelerator.is_main_process:
-            state.write(self.folder.state, self.progress, self.plain, self.optimiser, random)
+            checkpoint.write(self.folder.state, self.progress, self.plain, self.optimizer, random)
         self.accelerator.wait_for_everyone()
         self._saved_at = time.monotonic()
 

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paramixer.baselines import ngrams, registry
-from paramixer.config import ParamixerConfig
-from paramixer.presets import preset
-from paramixer.training.building import matched, parameters, rival_settings
+from paramixer.nn.config import ParamixerConfig
+from paramixer.recipes.presets import preset
+from paramixer.training.factory import baseline_settings, matched, parameters
 
 _OWN = ("Paramixer", "log² N with CHORD, log N with CDIL", "")
 
@@ -39,15 +39,15 @@ def show_models(options: ModelsOptions, console: Console) -> None:
             column,
             justify="right" if column == "parameters" else "left",
             no_wrap=column == "name",
-            min_width=max(map(len, registry.RIVALS)) if column == "name" else None,
+            min_width=max(map(len, registry.BASELINES)) if column == "name" else None,
             overflow="fold",
         )
-    for name in (registry.OWN, *registry.RIVALS):
+    for name in (registry.OWN, *registry.BASELINES):
         if name == registry.OWN:
             title, cost, cannot = _OWN
             missing: tuple[str, ...] = ()
         else:
-            found = registry.rival(name)
+            found = registry.baseline(name)
             title, cost, cannot, missing = found.title, found.cost, found.cannot, found.missing
         count = "" if missing or (name == ngrams.NAME and own.vocabulary is None) else str(_count(own, name, options))
         table.add_row(name, title, count, cost, "no" if missing else "yes", Text(cannot))
@@ -62,5 +62,5 @@ def show_models(options: ModelsOptions, console: Console) -> None:
 
 
 def _count(own: ParamixerConfig, name: str, options: ModelsOptions) -> int:
-    config = dataclasses.replace(own, mixer=name, **rival_settings(name, own, options.preset))
+    config = dataclasses.replace(own, mixer=name, **baseline_settings(name, own, options.preset))
     return parameters(matched(config, own) if options.match and name != ngrams.NAME else config)

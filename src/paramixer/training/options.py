@@ -5,8 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from paramixer.config import check_types
-from paramixer.presets import Recipe
+from paramixer.nn.config import check_types
+from paramixer.recipes.presets import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class TrainingOptions:
     epochs: int | None = None
     """Passes over the training data; None for the paper's, unless steps or minutes are given."""
     steps: int | None = None
-    """Stop after so many optimiser steps."""
+    """Stop after so many optimizer steps."""
     minutes: float | None = None
     """Stop after so many minutes of training."""
     until: str | None = None
@@ -27,7 +27,7 @@ class TrainingOptions:
     """Sequences a step and process; None for the paper's."""
     accumulate: int = 1
     """Batches whose gradients are added up for one step."""
-    optimiser: Literal["adam", "adamw"] = "adam"
+    optimizer: Literal["adam", "adamw"] = "adam"
     """Adam as in the paper, or AdamW."""
     learning_rate: float | None = None
     """Step size; None for the paper's."""
@@ -83,8 +83,8 @@ class TrainingOptions:
             raise ValueError(f"log_every={self.log_every}; it must be at least 1")
         if self.evaluate_every is not None and self.evaluate_every < 1:
             raise ValueError(f"evaluate_every={self.evaluate_every}; it must be at least 1")
-        if self.weight_decay and self.optimiser == "adam":
-            raise ValueError("weight_decay goes with optimiser='adamw'")
+        if self.weight_decay and self.optimizer == "adam":
+            raise ValueError("weight_decay goes with optimizer='adamw'")
         if self.schedule == "cosine" and self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("schedule='cosine' needs to know the end; give steps, epochs or minutes")
         if self.until is not None:

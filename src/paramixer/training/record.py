@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from paramixer import machine
-from paramixer.config import ParamixerConfig
-from paramixer.tasks.task import Task
+from paramixer.data.task import Task
+from paramixer.nn.config import ParamixerConfig
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Outcome:
     test: dict[str, float]
     """Metric and loss of that model on test; empty where that was not looked at."""
     steps: int
-    """Optimiser steps taken."""
+    """Optimizer steps taken."""
     best_step: int
     """The step of the model."""
     stopped: str

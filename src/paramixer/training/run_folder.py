@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from paramixer.pretrained import replace_file
+from paramixer.nn.pretrained import replace_file
 
 FORMAT = 1
 # A comment, so that the command line reads the file as it is.

@@ -1,0 +1,1 @@
+"""Prepared sequences: the cache, Arrow files, memory."""

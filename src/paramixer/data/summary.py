@@ -1,0 +1,106 @@
+"""What a task is made of, before anybody trains on it: sizes, classes, lengths, what is cut, and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from paramixer.data.task import Sequences, Task
+
+# The rarest class of a split with less than this share of an even one is worth a word.
+_RARE = 0.5
+
+
+@dataclass(frozen=True)
+class SplitSummary:
+    """One split in numbers."""
+
+    sequences: int
+    shortest: int
+    median: int
+    longest: int
+    cut: int
+    """Sequences longer than N."""
+    padded: int
+    """Sequences shorter than N."""
+    classes: dict[str, int]
+    """Sequences of each class; empty for values."""
+    spread: tuple[float, float, float] | None
+    """Least, mean and greatest value; None for classes."""
+
+
+def summarise(task: Task) -> dict[str, SplitSummary]:
+    """Every split in numbers; of generated tasks, targets are left out, as they would all have to be drawn."""
+    return {name: _summary(task, split) for name, split in task.splits.items()}
+
+
+def warnings(task: Task) -> list[str]:
+    """What a user should hear before training."""
+    found = list(task.notes)
+    for name, split in summarise(task).items():
+        if split.cut:
+            found.append(f"{split.cut} of {split.sequences} {name} sequences are longer than {task.length} and are cut")
+        if split.classes:
+            rarest = min(split.classes, key=lambda label: split.classes[label])
+            share = split.classes[rarest] / split.sequences
+            if share < _RARE / len(task.classes):
+                found.append(f"class {rarest!r} is rare in {name}: {split.classes[rarest]} of {split.sequences}")
+    return found
+
+
+def draw_lengths(task: Task, path: Path) -> None:
+    """A histogram of the sequences' lengths before cutting, class by class, with N marked."""
+    lengths = np.concatenate([split.full_lengths for split in task.splits.values()])
+    with matplotlib.rc_context({"svg.hashsalt": "paramixer", "svg.fonttype": "path"}):
+        figure = Figure(figsize=(7, 3.2), layout="constrained")
+        axes = figure.add_subplot()
+        bins = _bins(lengths).tolist()
+        if task.target == "class" and len(task.classes) <= 10:
+            targets = np.concatenate([split.targets for split in task.splits.values()])
+            for number, label in enumerate(task.classes):
+                axes.hist(lengths[targets == number], bins, alpha=0.6, label=label)
+            axes.legend(title="class")
+        else:
+            axes.hist(lengths, bins)
+        axes.axvline(task.length, color="black", linewidth=1, linestyle="--")
+        axes.text(task.length, axes.get_ylim()[1], f" N = {task.length}", va="top")
+        if bins[-1] > 50 * bins[0]:
+            axes.set_xscale("log")
+        axes.set_xlabel("length before cutting")
+        axes.set_ylabel("sequences")
+        axes.set_title(f"{task.name}: {len(lengths)} sequences")
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _summary(task: Task, split: Sequences) -> SplitSummary:
+    lengths, targets = split.full_lengths, split.targets
+    classes: dict[str, int] = {}
+    spread = None
+    if task.target == "class":
+        counts = np.bincount(targets, minlength=len(task.classes))
+        classes = {label: int(count) for label, count in zip(task.classes, counts, strict=True)}
+    elif len(targets):
+        spread = float(targets.min()), float(targets.mean()), float(targets.max())
+    empty = not len(lengths)
+    return SplitSummary(
+        sequences=len(lengths),
+        shortest=0 if empty else int(lengths.min()),
+        median=0 if empty else int(np.median(lengths)),
+        longest=0 if empty else int(lengths.max()),
+        cut=int((lengths > task.length).sum()),
+        padded=int((lengths < task.length).sum()),
+        classes=classes,
+        spread=spread,
+    )
+
+
+def _bins(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    low, high = max(1, int(lengths.min())), int(lengths.max()) + 1
+    if high > 50 * low:
+        return np.geomspace(low, high, 60)
+    return np.linspace(low, max(high, low + 1), 60)

@@ -1,0 +1,1 @@
+"""One module or package for each task; see :mod:`paramixer.data.registry`."""

@@ -1,0 +1,1 @@
+"""Modules: configuration, embedding, blocks, pooling and the whole model."""

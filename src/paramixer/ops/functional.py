@@ -1,0 +1,186 @@
+"""link_mix, paramix and mlp as they are called: arguments checked and brought into shape, then the custom op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from paramixer.ops.chain import Chain
+from paramixer.ops.checks import (
+    autocasting,
+    check_forward_mode,
+    check_keep,
+    check_residual,
+    check_ring,
+    check_tensors,
+    length_tensor,
+    offset_tensor,
+    symbol_tensor,
+)
+from paramixer.ops.torch_ops import link_mix_op, mlp_op, paramix_op
+
+
+def link_mix(
+    weights: Tensor,
+    values: Tensor,
+    offsets: Tensor | Sequence[int],
+    lengths: Tensor | Sequence[int] | None = None,
+    ring: bool = True,
+) -> Tensor:
+    """Mix values along links: ``out[b, i] = sum_k weights[b, i, k] * values[b, (i + offsets[k]) % length]``.
+
+    Args:
+        weights: ``[batch, length, links]``, the entries of one sparse factor, row by row.
+        values: ``[batch, length, channels]``.
+        offsets: ``[links]``, whole numbers of any sign and size; links that coincide add.
+        lengths: ``[batch]``, 0 to length: each sequence lives on a ring of its own length. Rows past it come out zero,
+            may hold NaN, and touch no output and no gradient.
+        ring: with False a link that leaves the sequence contributes nothing; with offsets <= 0 the mix is then causal.
+
+    Returns:
+        ``[batch, length, channels]`` in the dtype of values.
+    """
+    weights, values = _autocast(weights, values)
+    check_tensors("link_mix", {"values": (values, "batch length channels"), "weights": (weights, "batch length links")})
+    check_forward_mode("link_mix", weights, values)
+    check_ring("link_mix", ring)
+    mixed: Tensor = link_mix_op(
+        weights,
+        values,
+        offset_tensor("link_mix", offsets, weights.shape[2:], "[links]"),
+        length_tensor("link_mix", lengths, values.shape[0]),
+        ring,
+    )
+    return mixed
+
+
+def paramix(
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor | Sequence[Sequence[int]],
+    residual: str = "factor",
+    lengths: Tensor | Sequence[int] | None = None,
+    ring: bool = True,
+    keep: int = 1,
+    symbols: Tensor | None = None,
+) -> Tensor:
+    """The whole chain of factors in one call; each factor's entries are written by an MLP from the inputs.
+
+    For every factor m: ``weights = gelu(inputs @ w1[m] + b1[m]) @ w2[m] + b2[m]``, then
+    ``values = link_mix(weights, values, offsets[m])`` plus the residual.
+
+    Args:
+        inputs: ``[batch, length, inputs]``, what the MLPs read; with symbols a table ``[symbols, inputs]``.
+        values: ``[batch, length, channels]``, what is mixed.
+        w1: ``[factors, inputs, hidden]``.
+        b1: ``[factors, hidden]``.
+        w2: ``[factors, hidden, links]``.
+        b2: ``[factors, links]``.
+        offsets: ``[factors, links]``, whole numbers.
+        residual: what each factor adds to its mix: "factor" its own input, "block" the chain's first values, "none"
+            nothing.
+        lengths: as in :func:`link_mix`.
+        ring: as in :func:`link_mix`.
+        keep: the forward pass keeps every keep-th factor's input for the backward pass, which recomputes the others:
+            1 is fastest, larger numbers save memory.
+        symbols: ``[batch, length]``, whose row of the table each position has: the result is that of the inputs
+            ``table[symbols]``, but every row writes its links only once, however many positions have it.
+
+    Returns:
+        ``[batch, length, channels]`` in the dtype of values.
+    """
+    chain = checked_chain("paramix", inputs, values, w1, b1, w2, b2, offsets, residual, lengths, ring, symbols)
+    check_keep("paramix", keep)
+    differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in chain[:6])
+    mixed: Tensor
+    mixed, _ = paramix_op(*chain, keep if differentiable else 0)
+    return mixed
+
+
+def mlp(
+    inputs: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    lengths: Tensor | Sequence[int] | None = None,
+) -> Tensor:
+    """``gelu(inputs @ w1 + b1) @ w2 + b2`` for every token, without storing the hidden layer.
+
+    Args:
+        inputs: ``[batch, length, inputs]``.
+        w1: ``[inputs, hidden]``.
+        b1: ``[hidden]``.
+        w2: ``[hidden, outputs]``.
+        b2: ``[outputs]``.
+        lengths: as in :func:`link_mix`.
+
+    Returns:
+        ``[batch, length, outputs]`` in the dtype of inputs.
+    """
+    inputs, w1, b1, w2, b2 = _autocast(inputs, w1, b1, w2, b2)
+    shapes = {
+        "inputs": (inputs, "batch length inputs"),
+        "w1": (w1, "inputs hidden"),
+        "b1": (b1, "hidden"),
+        "w2": (w2, "hidden outputs"),
+        "b2": (b2, "outputs"),
+    }
+    check_tensors("mlp", shapes)
+    check_forward_mode("mlp", inputs, w1, b1, w2, b2)
+    out: Tensor = mlp_op(inputs, w1, b1, w2, b2, length_tensor("mlp", lengths, inputs.shape[0]))
+    return out
+
+
+def checked_chain(
+    operator: str,
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: Tensor | Sequence[Sequence[int]],
+    residual: str,
+    lengths: Tensor | Sequence[int] | None,
+    ring: bool,
+    symbols: Tensor | None = None,
+) -> Chain:
+    """The arguments of :func:`paramix`, checked and as the custom ops take them."""
+    inputs, values, w1, b1, w2, b2 = _autocast(inputs, values, w1, b1, w2, b2)
+    shapes = {
+        "values": (values, "batch length channels"),
+        "inputs": (inputs, "batch length inputs" if symbols is None else "symbols inputs"),
+        "w1": (w1, "factors inputs hidden"),
+        "b1": (b1, "factors hidden"),
+        "w2": (w2, "factors hidden links"),
+        "b2": (b2, "factors links"),
+    }
+    check_tensors(operator, shapes)
+    check_forward_mode(operator, inputs, values, w1, b1, w2, b2)
+    check_residual(operator, residual)
+    check_ring(operator, ring)
+    table = offset_tensor(operator, offsets, b2.shape, "[factors, links]")
+    counts = length_tensor(operator, lengths, values.shape[0])
+    if symbols is not None:
+        symbols = symbol_tensor(operator, symbols, values)
+    return Chain(inputs, values, w1, b1, w2, b2, table, counts, residual, ring, symbols)
+
+
+def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Within autocast, float32 and half tensors take its dtype, as they do in torch's own linear layers."""
+    if not all(isinstance(tensor, Tensor) for tensor in tensors):
+        return tensors
+    if not autocasting(tensors[0]):
+        return tensors
+    dtype = torch.get_autocast_dtype(tensors[0].device.type)
+    return tuple(
+        tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != torch.float64 else tensor
+        for tensor in tensors
+    )

@@ -1,0 +1,1 @@
+"""Which settings a model is built and trained with."""

@@ -1,0 +1,278 @@
+"""Paramixer in scikit-learn's manner: fit, predict, score, inside pipelines and cross-validation.
+
+Samples are texts, sequences of numbers of any length, or the rows of a 2-D array, each a sequence of one channel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from paramixer.data.rng import permutation
+from paramixer.data.storage.memory import MemorySequences
+from paramixer.data.task import Task, TaskInfo
+from paramixer.data.vocabulary import Vocabulary
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.model import Paramixer
+from paramixer.training.batches import Collate
+from paramixer.training.fit import fit
+from paramixer.training.options import TrainingOptions
+
+# Below this there is too little to hold anything back: the model is chosen on what it learned from.
+_LEAST_HELD_OUT = 20
+# So often in a whole fit is validation looked at.
+_LOOKS = 10
+
+
+class _Estimator(BaseEstimator):  # type: ignore[misc]
+    """What classifier and regressor share.
+
+    Args:
+        length: N, the longest sequence; longer ones are cut. None for the longest in the training data.
+        channels: width of embedding and values.
+        hidden: width of the hidden layers.
+        blocks: how many are stacked.
+        protocol: "chord" or "cdil".
+        pooling: what the head reads: "flat" all positions, "cls" the first, or "mean".
+        epochs: passes over the training data.
+        batch: sequences a step.
+        learning_rate: step size of Adam, which falls to zero along a cosine.
+        validation: share of the training data by which the best model is chosen.
+        random_state: seed of everything.
+    """
+
+    def __init__(
+        self,
+        *,
+        length: int | None = None,
+        channels: int = 32,
+        hidden: int = 32,
+        blocks: int = 1,
+        protocol: str = "chord",
+        pooling: str = "flat",
+        epochs: int = 100,
+        batch: int = 32,
+        learning_rate: float = 3e-3,
+        validation: float = 0.1,
+        random_state: int = 0,
+    ) -> None:
+        self.length = length
+        self.channels = channels
+        self.hidden = hidden
+        self.blocks = blocks
+        self.protocol = protocol
+        self.pooling = pooling
+        self.epochs = epochs
+        self.batch = batch
+        self.learning_rate = learning_rate
+        self.validation = validation
+        self.random_state = random_state
+
+    def _fit(self, X: Any, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int) -> None:
+        raw = self._samples(X, fitting=True)
+        self._learn_scale(raw)
+        sequences = [self._encoded(sample) for sample in raw]
+        count = len(sequences)
+        order = permutation(count, self.random_state)
+        held_out = round(count * self.validation) if count >= _LEAST_HELD_OUT else 0
+        parts = {"validation": order[:held_out] if held_out else order, "train": order[held_out:]}
+        splits = {
+            name: MemorySequences([sequences[index] for index in part], targets[part]) for name, part in parts.items()
+        }
+        info = TaskInfo(
+            name="estimator",
+            preset="adding",
+            metric="accuracy" if kind == "class" else "mse",
+            target=kind,
+            length=self.length_,
+            classes=tuple(map(str, range(outputs))) if kind == "class" else (),
+            vocabulary=self.vocabulary_,
+            features=self.features_,
+        )
+        task = Task.of(info, {**splits, "test": splits["validation"]}, hashlib.sha256(b"").hexdigest())
+        config = ParamixerConfig(
+            length=self.length_,
+            outputs=outputs,
+            vocabulary=None if self.vocabulary_ is None else len(self.vocabulary_),
+            features=self.features_,
+            channels=self.channels,
+            hidden=self.hidden,
+            blocks=self.blocks,
+            protocol=self.protocol,  # type: ignore[arg-type]
+            pooling=self.pooling,  # type: ignore[arg-type]
+            target=kind,
+            pad=None if self.vocabulary_ is None else self.vocabulary_.pad,
+            padding="length",
+            init="identity",
+        )
+        model = Paramixer(config, generator=torch.Generator().manual_seed(self.random_state))
+        steps = self.epochs * -(-len(parts["train"]) // self.batch)
+        options = TrainingOptions(
+            steps=steps,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            schedule="cosine",
+            warmup=min(20, steps // 5),
+            clip=1.0,
+            evaluate_every=max(1, steps // _LOOKS),
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            fit(model, task, options, folder=folder, seed=self.random_state)
+        self.model_ = model.eval()
+
+    @torch.no_grad()
+    def _answers(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "model_")
+        sequences = [self._encoded(sample) for sample in self._samples(X, fitting=False)]
+        data = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
+        collate = Collate(0 if self.vocabulary_ is None else self.vocabulary_.pad or 0, with_lengths=True)
+        found = []
+        for start in range(0, len(data), self.batch):
+            inputs, lengths, _ = collate(data.__getitems__(range(start, min(start + self.batch, len(data)))))
+            found.append(self.model_(inputs, lengths).double())
+        return torch.cat(found).numpy()
+
+    def _samples(self, X: Any, fitting: bool) -> list[Any]:
+        """Texts, or arrays ``[length, features]``."""
+        if _is_texts(X):
+            if fitting:
+                self.n_features_in_ = 1
+                self.vocabulary_: Vocabulary | None = Vocabulary.of_characters(X)
+                self.features_: int | None = None
+            elif self.vocabulary_ is None:
+                raise ValueError("texts, but the estimator was fitted on numbers")
+            return list(X)
+        if _is_ragged(X):
+            arrays = [np.asarray(sample, np.float64) for sample in X]
+            arrays = [sample[:, None] if sample.ndim == 1 else sample for sample in arrays]
+            if len({sample.shape[1:] for sample in arrays}) > 1 or any(sample.ndim != 2 for sample in arrays):
+                raise ValueError("sequences must be of numbers, or of equally long lists of numbers")
+            if not all(len(sample) and np.isfinite(sample).all() for sample in arrays):
+                raise ValueError("a sequence is empty, or holds NaN or infinity")
+            if fitting:
+                self.n_features_in_ = 1
+        else:
+            array = validate_data(self, X, reset=fitting, dtype=np.float64)
+            arrays = list(array[:, :, None])
+        if fitting:
+            self.vocabulary_, self.features_ = None, arrays[0].shape[1]
+        elif self.features_ != arrays[0].shape[1]:
+            raise ValueError(
+                f"{arrays[0].shape[1]} numbers a position, but the estimator was fitted on {self.features_}"
+            )
+        return arrays
+
+    def _learn_scale(self, samples: list[Any]) -> None:
+        longest = max(len(sample) for sample in samples) + (self.vocabulary_ is not None)
+        self.length_ = max(2, longest if self.length is None else self.length)
+        if self.vocabulary_ is None:
+            together = np.concatenate(samples)
+            self.mean_ = together.mean(0)
+            spread = together.std(0)
+            self.scale_ = np.where(spread > 0, spread, 1.0)
+
+    def _encoded(self, sample: Any) -> NDArray[Any]:
+        if self.vocabulary_ is not None:
+            return self.vocabulary_.encode(sample, self.length_)
+        scaled: NDArray[Any] = ((sample[: self.length_] - self.mean_) / self.scale_).astype(np.float32)
+        return scaled
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.non_deterministic = False
+        return tags
+
+
+class ParamixerClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
+    """A classifier of sequences; see :class:`_Estimator` for its parameters.
+
+    >>> texts = ["good film", "bad film", "good one", "bad one"] * 8
+    >>> found = ParamixerClassifier(epochs=30).fit(texts, ["pos", "neg", "pos", "neg"] * 8)
+    >>> found.score(texts, ["pos", "neg", "pos", "neg"] * 8)
+    1.0
+    """
+
+    def fit(self, X: Any, y: Any) -> ParamixerClassifier:
+        """Learn from samples and their classes."""
+        X, y = _aligned(self, X, y)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"there is only one class, {self.classes_[0]!r}; a classifier needs at least 2")
+        self._fit(X, numbers.astype(np.int64), "class", len(self.classes_))
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities ``[samples, classes]``, in the order of ``classes_``."""
+        answers = self._answers(X)
+        powers = np.exp(answers - answers.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)  # type: ignore[no-any-return]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every sample."""
+        answers = self._answers(X)
+        found: NDArray[Any] = self.classes_[answers.argmax(1)]
+        return found
+
+
+class ParamixerRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
+    """Predicts a value for every sequence; see :class:`_Estimator` for its parameters."""
+
+    def fit(self, X: Any, y: Any) -> ParamixerRegressor:
+        """Learn from samples and their values."""
+        X, y = _aligned(self, X, y)
+        y = np.asarray(y, np.float64)
+        self.target_mean_, self.target_scale_ = float(y.mean()), float(y.std()) or 1.0
+        self._fit(X, (y - self.target_mean_) / self.target_scale_, "value", 1)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The value of every sample."""
+        answers = self._answers(X).reshape(-1)
+        return answers * self.target_scale_ + self.target_mean_
+
+
+def _is_texts(X: Any) -> bool:
+    return isinstance(X, Sequence | np.ndarray) and len(X) > 0 and all(isinstance(sample, str) for sample in X)
+
+
+def _is_ragged(X: Any) -> bool:
+    """A list of sequences that are not all equally long, or of sequences of vectors."""
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        return len(X) > 0
+    if not isinstance(X, list | tuple) or not X or not all(isinstance(s, list | tuple | np.ndarray) for s in X):
+        return False
+    return len({len(sample) for sample in X}) > 1 or any(np.ndim(sample) == 2 for sample in X)
+
+
+def _aligned(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Samples and targets of one length; scikit-learn's own checks where it has them."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    if isinstance(X, list | tuple) and not X:
+        raise ValueError("there is not a single sample")
+    numeric = isinstance(estimator, RegressorMixin)
+    if _is_texts(X) or _is_ragged(X):
+        y = np.asarray(y)
+        if y.ndim != 1 or len(y) != len(X):
+            raise ValueError(f"{len(X)} samples but targets of shape {list(y.shape)}")
+        missing = [place for place, target in enumerate(y.tolist()) if target is None]
+        if missing:
+            raise ValueError(f"target {missing[0]} is None")
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError(f"target {int(np.flatnonzero(~np.isfinite(y))[0])} is NaN or infinite")
+        return X, y
+    X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric)
+    if len(X) < 2:
+        raise ValueError(f"n_samples={len(X)}; at least 2 samples are needed to fit")
+    return X, y

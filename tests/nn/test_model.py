@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+import paramixer as pm
+from ops import cases
+
+TOKENS = pm.ParamixerConfig(length=12, outputs=3, vocabulary=7, channels=4, hidden=5, pad=0)
+REAL = pm.ParamixerConfig(length=12, outputs=1, features=2, channels=4, hidden=5, target="value")
+
+
+def build(config: pm.ParamixerConfig, **changes) -> pm.Paramixer:
+    return pm.Paramixer(dataclasses.replace(config, **changes), generator=torch.Generator().manual_seed(0))
+
+
+def tokens(batch: int, length: int, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(1, 7, (batch, length), generator=generator)
+
+
+def expected_parameters(c: pm.ParamixerConfig) -> int:
+    """The closed formula, from the shapes in the paper."""
+    log = (c.length - 1).bit_length()
+    m = c.factors or log
+    k = c.links or (log + 1 if c.protocol == "chord" else 9)
+    e, h = c.channels, c.hidden
+    embedding = c.vocabulary * e if c.vocabulary else (c.features + 1) * e
+    positions = c.length * e if c.positions else 0
+    block = m * (e * h + h + h * k + k) + (e * h + h) + (h * e + e)
+    read = c.length * e if c.pooling == "flat" else e
+    return embedding + positions + c.blocks * block + (read + 1) * c.outputs
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["adding", "order", "listops", "image", "text", "pathfinder", "documents-16k", "documents-32k", "hfdna", "mtcdna"],
+)
+@pytest.mark.parametrize("protocol", ["chord", "cdil"])
+def test_presets_have_the_closed_formulas_parameters(name, protocol):
+    config = pm.preset(name, protocol)
+    with torch.device("meta"):
+        model = pm.Paramixer(config)
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected_parameters(config)
+
+
+@pytest.mark.parametrize("name", ["adding", "order", "listops", "image", "text", "pathfinder", "hfdna", "mtcdna"])
+def test_presets_run_and_learn_at_a_small_length(name, generator):
+    config = pm.preset(name, length=32)
+    model = pm.Paramixer(config, generator=generator)
+    if config.vocabulary:
+        inputs = torch.randint(config.vocabulary, (2, 32), generator=generator)
+    else:
+        inputs = torch.randn(2, 32, config.features, generator=generator)
+    answer = model(inputs)
+    assert answer.shape == ((2,) if config.target == "value" else (2, config.outputs))
+    answer.square().sum().backward()
+    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert missing == []
+
+
+def test_forward_is_the_papers_equation(generator):
+    """Embedding + positions, g, each factor with its residual, one linear layer: written out once more by hand."""
+    model = build(TOKENS, blocks=2)
+    ids = tokens(2, 12, generator)
+    x0 = model.embedding.weight[ids] + model.positions.weight
+    values = x0
+    for block in model.blocks:
+        values = block.mixing_matrix(x0) @ block.g(values)
+    expected = values.flatten(1) @ model.head.linear.weight.T + model.head.linear.bias
+    torch.testing.assert_close(model(ids), expected)
+
+
+def test_links_read_the_first_input_or_the_blocks_own(generator):
+    ids = tokens(2, 12, generator)
+    first, own = build(TOKENS, blocks=2), build(TOKENS, blocks=2, link_input="block")
+    assert not torch.equal(first(ids), own(ids))
+    x0 = own.embedding.weight[ids] + own.positions.weight
+    values = own.blocks[1](*[own.blocks[0](x0, x0)] * 2)
+    torch.testing.assert_close(own(ids), own.head(values))
+
+
+@pytest.mark.parametrize("pooling", ["flat", "cls", "mean", "token"])
+@pytest.mark.parametrize("target", ["class", "value"])
+def test_every_pooling_and_target_has_its_shape(pooling, target, generator):
+    answer = build(TOKENS, pooling=pooling, target=target, outputs=1)(tokens(2, 9, generator))
+    expected = (2, 9) if pooling == "token" else (2,)
+    assert answer.shape == (expected if target == "value" else (*expected, 1))
+
+
+def test_dropouts_act_in_training_only(generator):
+    model = build(TOKENS, embedding_dropout=0.5, block_dropout=0.5)
+    ids = tokens(2, 12, generator)
+    assert not torch.equal(model(ids), model(ids))
+    model.eval()
+    assert torch.equal(model(ids), model(ids))
+    assert torch.equal(model(ids), build(TOKENS).eval()(ids))
+
+
+def test_no_position_table_unless_it_is_used():
+    assert build(TOKENS, positions=False).positions is None
+    assert "positions.weight" not in build(TOKENS, positions=False).state_dict()
+
+
+def test_symbol_padding_fills_to_the_full_length(generator):
+    model = build(TOKENS)
+    short = tokens(2, 8, generator)
+    full = torch.nn.functional.pad(short, (0, 4))
+    assert torch.equal(model(short), model(full))
+    garbage = full.clone()
+    garbage[:, 8:] = 6
+    assert not torch.equal(model(garbage), model(full))
+    assert torch.equal(model(garbage, [8, 8]), model(full))
+
+
+@pytest.mark.parametrize("padding", ["symbol", "length"])
+@pytest.mark.parametrize("bound", [None, 0.1])
+def test_the_pad_row_is_zero_and_stays_zero(padding, bound, generator):
+    model = build(TOKENS, padding=padding, pad=3, embedding_bound=bound)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.tensor([[1, 2, 4, 3, 3, 3]])).square().sum().backward()
+        optimizer.step()
+    assert (model.embedding.weight[3] == 0).all()
+    assert (model.embedding.weight[1] != 0).all()
+
+
+def test_embedding_bound_makes_it_uniform():
+    weight = build(TOKENS, vocabulary=500, embedding_bound=0.1).embedding.weight[1:]
+    assert 0.09 < weight.abs().max().item() <= 0.1
+
+
+def outputs_and_gradients(model: pm.Paramixer, inputs: torch.Tensor, lengths: list[int]) -> dict[str, torch.Tensor]:
+    model.zero_grad()
+    answer = model(inputs, lengths)
+    if model.config.pooling == "token":
+        answer = answer[:, : max(lengths)]
+    answer.square().sum().backward()
+    return {"answer": answer.detach()} | {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("link_input", ["first", "block"])
+@pytest.mark.parametrize("pooling", ["flat", "cls", "mean", "token"])
+@pytest.mark.parametrize("kind", ["tokens", "real"])
+def test_length_padding_changes_neither_outputs_nor_gradients(kind, pooling, link_input, generator):
+    config = TOKENS if kind == "tokens" else REAL
+    model = build(config, padding="length", pooling=pooling, blocks=2, link_input=link_input, length=20).double()
+    lengths = [6, 1, 4]
+    if kind == "tokens":
+        short = tokens(3, 6, generator)
+    else:
+        short = torch.randn(3, 6, 2, generator=generator, dtype=torch.float64)
+    expected = outputs_and_gradients(model, short, lengths)
+    for width in (6, 7, 13, 20):
+        if kind == "tokens":
+            padded = torch.randint(0, 7, (3, width), generator=generator)
+        else:
+            padded = torch.full((3, width, 2), torch.nan, dtype=torch.float64)
+        for row, length in enumerate(lengths):
+            padded[row, :length] = short[row, :length]
+        found = outputs_and_gradients(model, padded, lengths)
+        for name, tensor in expected.items():
+            cases.assert_close(found[name], tensor, 1e-12)
+
+
+def test_a_sequence_is_the_same_alone_and_in_a_padded_batch(generator):
+    model = build(TOKENS, padding="length", pooling="mean").eval()
+    ids = tokens(3, 12, generator)
+    together = model(ids, [12, 5, 1])
+    for row, length in enumerate([12, 5, 1]):
+        torch.testing.assert_close(model(ids[row : row + 1, :length]), together[row : row + 1])
+
+
+def test_length_padding_counts_trailing_pads_only(generator):
+    model = build(TOKENS, padding="length").eval()
+    ids = torch.tensor([[1, 0, 2, 0, 0], [0, 0, 0, 0, 0], [1, 2, 3, 4, 5]])
+    assert torch.equal(model(ids), model(ids, [3, 0, 5]))
+
+
+def test_position_zero_of_an_empty_sequence_is_silent():
+    model = build(TOKENS, padding="length", pooling="cls").eval()
+    torch.testing.assert_close(model(torch.ones(1, 4).long(), [0])[0], model.head.linear.bias)
+
+
+@pytest.mark.parametrize(
+    ("config", "inputs", "lengths", "message"),
+    [
+        (TOKENS, torch.ones(2, 13).long(), None, "length 13 exceeds the model's 12; make the model with length=13"),
+        (TOKENS, torch.ones(2, 12), None, "token ids are torch.float32"),
+        (TOKENS, torch.ones(12).long(), None, r"token ids have shape \[12\]"),
+        (TOKENS, torch.full((1, 12), 7), None, "token id 7 is outside the vocabulary, 0 to 6"),
+        (TOKENS, torch.full((1, 12), -1), None, "token id -1 is outside the vocabulary"),
+        (TOKENS, torch.ones(2, 12).long(), [13, 1], r"lengths\[0\] is 13"),
+        (TOKENS, torch.ones(2, 12).long(), [1], r"lengths have shape \[1\]"),
+        (TOKENS, torch.ones(2, 0).long(), None, "the sequences are empty"),
+        (REAL, torch.ones(2, 12, 3), None, r"inputs have shape \[2, 12, 3\], expected \[batch, length, 2\]"),
+        (
+            REAL,
+            torch.ones(2, 12, 2).double(),
+            None,
+            "inputs are torch.float64, the model's parameters are torch.float32",
+        ),
+        (REAL, [[1.0]], None, "inputs are a list"),
+        (REAL, torch.ones(2, 12, 2).long(), None, "inputs are torch.int64"),
+        (
+            REAL,
+            torch.ones(2, 11, 2),
+            None,
+            "length 11 is shorter than the model's 12; give full sequences, use padding='length'$",
+        ),
+        (REAL, torch.ones(2, 12, 2), [3, 4], "lengths need padding='length'$"),
+    ],
+)
+def test_wrong_inputs_are_named(config, inputs, lengths, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        build(config)(inputs, lengths)
+
+
+def test_it_is_a_plain_module_in_anyones_loop(generator):
+    """Compiled, copied to bfloat16 autocast, wrapped in a Sequential and optimised, without any help from here."""
+    model = build(TOKENS)
+    ids = tokens(8, 12, generator)
+    labels = torch.randint(3, (8,), generator=generator)
+    wrapped = nn.Sequential(model)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(ids), wrapped(ids))
+    optimizer = torch.optim.Adam(wrapped.parameters(), 0.01)
+    losses = []
+    for _ in range(60):
+        loss = nn.functional.cross_entropy(wrapped(ids), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.1 * losses[0]
+
+
+SYMBOLS = dataclasses.replace(TOKENS, positions=False, blocks=2, padding="length", embedding_dropout=0.2)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_where_links_follow_from_few_rows_each_row_writes_them_once(training, generator, monkeypatch):
+    inputs = tokens(24, 12, generator)
+    lengths = [12, 5, 1, 12] * 6
+    changes = {"embedding_dropout": 0.0} if training else {}
+    for others in (
+        {},
+        {"pooling": "cls"},
+        {"protocol": "cdil", "residual": "block", "pad": None},
+        {"padding": "symbol"},
+        {"positions": True, "keep": 2},
+        {"positions": True, "padding": "symbol"},
+    ):
+        model = build(SYMBOLS, **changes, **others).double().train(training)
+        answers, grads = [], []
+        for shared in (True, False):
+            table, symbols = model._distinct(inputs)
+            cases.assert_close(table[symbols], model._embed(inputs), 1e-10)
+            assert 2 * len(table) <= inputs.numel()
+            if not shared:
+                monkeypatch.setattr(pm.Paramixer, "_distinct", lambda *_: None)
+            answers.append(model(inputs, lengths))
+            grads.append(torch.autograd.grad(answers[-1].square().sum(), list(model.parameters())))
+            monkeypatch.undo()
+        cases.assert_close(*answers, 1e-10)
+        for found, expected in zip(*grads, strict=True):
+            cases.assert_close(found, expected, 1e-10)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"positions": True},
+        {"positions": True, "vocabulary": 10_000},
+        {"link_input": "block"},
+        {"vocabulary": 100},
+        {"mixer": "transformer"},
+        {"embedding_dropout": 0.2},
+    ],
+    ids=str,
+)
+def test_rows_are_not_looked_for_where_links_would_be_wrong_or_rows_too_many(changes, generator):
+    model = build(SYMBOLS, **{"embedding_dropout": 0.0} | changes).train()
+    assert model._distinct(tokens(3, 12, generator)) is None
+
+
+def test_rows_are_not_looked_for_where_others_listen_or_memory_is_scarce(generator):
+    inputs = tokens(12, 12, generator)
+    model = build(SYMBOLS, positions=True)
+    assert model.eval()._distinct(inputs) is not None
+    # Dropout at prediction, as for an estimate of what a model does not know.
+    model.dropout.train()
+    assert model._distinct(inputs) is None
+    model.dropout.eval()
+    with model.embedding.register_forward_hook(lambda *_: None):
+        assert model._distinct(inputs) is None
+    assert model._most_rows(1000) == 500
+    wide = build(SYMBOLS, length=1024, channels=4, keep=100)
+    factors, links = wide.blocks[0].offsets.shape
+    assert wide._most_rows(1000) == 1000 * 4 // (factors * links) < 500
+
+
+def test_a_local_start_answers_nothing_at_first_and_averages_for_a_cls_token(generator):
+    model = build(SYMBOLS, init="local", pooling="cls", outputs=2).eval()
+    inputs = tokens(3, 12, generator)
+    answer = model(inputs)
+    assert torch.equal(answer, model.head.linear.bias.expand(3, 2))
+    first, last = model.blocks
+    assert not first.b2.any()
+    torch.nn.init.zeros_(last.w2)
+    rows = last.mixing_rows(model._embed(inputs), [0])
+    assert rows.min() > 0
+    assert rows.max() < 0.5
+    assert not build(SYMBOLS, init="local", pooling="mean").blocks[1].b2.any()
+
+
+def test_embeddings_of_amounts_tell_what_stands_out_and_how_large_it_is(generator):
+    model = build(SYMBOLS, amounts=True, init="pairs", pad=0)
+    table = model.embedding.weight.detach()
+    assert not table[0].any()
+    assert table[-1, 0] > 2 * table[-2, 0]
+    assert (table[:, 1].diff() > 0).all()
+    assert table[:, 2:].abs().max() < 0.2
+    inputs = tokens(3, 12, generator)
+    assert torch.equal(model(inputs), model.head.linear.bias.expand(3, -1))
+
+
+def test_positions_of_a_start_for_pairs_are_smooth_and_leave_the_amounts_alone(generator):
+    config = pm.ParamixerConfig(length=256, outputs=2, vocabulary=8, init="pairs", amounts=True)
+    table = pm.Paramixer(config, generator=generator).positions.weight.detach()
+    assert not table[:, :2].any()
+    told = table[:, 2:]
+    # Neighbours, also across the ends, are nearer than any other position.
+    apart = torch.cdist(told, told).fill_diagonal_(torch.inf)
+    nearest = (apart.argmin(1) - torch.arange(256)).remainder(256)
+    assert torch.isin(nearest, torch.tensor([1, 255])).all()
+    assert 0.4 < told.std() < 1.2
+
+
+@pytest.mark.parametrize("pooling", ["flat", "mean"])
+def test_an_even_start_weighs_every_position_alike(pooling, generator):
+    features = pm.ParamixerConfig(length=40, outputs=3, features=2, init="even", pooling=pooling)
+    model = pm.Paramixer(features, generator=generator)
+    weights = model.head.linear.weight.reshape(3, -1, features.channels)
+    assert torch.equal(weights, weights[:, :1].expand_as(weights))
+    answers = weights.flatten(1) @ torch.randn(weights[0].numel(), 2000, generator=generator)
+    assert 1 < answers.std() < 4
+    assert torch.equal(model.blocks[0].b2, torch.zeros_like(model.blocks[0].b2))

@@ -1,0 +1,190 @@
+"""A saved model comes back bit for bit, and a damaged folder gives one clear error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import paramixer as pm
+from paramixer.nn import pretrained
+
+CONFIG = pm.ParamixerConfig(
+    length=16, outputs=3, vocabulary=7, channels=4, hidden=5, protocol="links", table=[[0, 1], [0, -6]], pad=0
+)
+IDS = torch.arange(16).remainder(7).reshape(1, 16)
+
+
+@pytest.fixture
+def folder(tmp_path, generator):
+    pm.Paramixer(CONFIG, generator=generator).save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("name", ["adding", "listops", "image", "text"])
+def test_outputs_are_the_same_bit_for_bit_after_loading(name, tmp_path, generator):
+    config = pm.preset(name, length=48)
+    model = pm.Paramixer(config, generator=generator).eval()
+    model.save_pretrained(tmp_path)
+    loaded = pm.Paramixer.from_pretrained(tmp_path)
+    inputs = torch.randn(2, 48, 2, generator=generator) if config.features else torch.randint(7, (2, 48))
+    assert loaded.config == config
+    assert not loaded.training
+    assert torch.equal(loaded(inputs), model(inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+def test_a_model_comes_back_in_its_own_dtype(dtype, tmp_path, generator):
+    model = pm.Paramixer(CONFIG, generator=generator).to(dtype).eval()
+    model.save_pretrained(tmp_path)
+    loaded = pm.Paramixer.from_pretrained(tmp_path)
+    assert loaded(IDS).dtype == dtype
+    assert torch.equal(loaded(IDS), model(IDS))
+    assert all(parameter.requires_grad for parameter in loaded.parameters())
+
+
+def test_a_loaded_model_can_go_on_learning(folder):
+    model = pm.Paramixer.from_pretrained(folder).train()
+    before = model(IDS).detach()
+    optimizer = torch.optim.Adam(model.parameters(), 0.1)
+    model(IDS).sum().backward()
+    optimizer.step()
+    assert not torch.equal(model(IDS), before)
+    assert (model.embedding.weight[0] == 0).all()
+
+
+def test_the_folder_holds_data_only(folder):
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert json.loads((folder / "config.json").read_text())["format"] == 1
+
+
+def test_saving_again_replaces_the_model(folder):
+    model = pm.Paramixer(pm.preset("listops", length=16))
+    model.save_pretrained(folder)
+    assert torch.equal(pm.Paramixer.from_pretrained(folder)(IDS), model.eval()(IDS))
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_an_interrupted_save_leaves_the_old_model_or_a_clear_error(folder, lost, monkeypatch):
+    """The process dies at the n-th fsync or rename: the old pair, the new pair, or an error; never a mixture."""
+    old = pm.Paramixer.from_pretrained(folder)
+    new = pm.Paramixer(CONFIG, generator=torch.Generator().manual_seed(5)).eval()
+    steps = iter(range(100))
+
+    def dying(function):
+        def step(*arguments):
+            if next(steps) == lost:
+                raise KeyboardInterrupt
+            return function(*arguments)
+
+        return step
+
+    monkeypatch.setattr(pretrained.os, "fsync", dying(pretrained.os.fsync))
+    monkeypatch.setattr(pretrained.Path, "replace", dying(pretrained.Path.replace))
+    with pytest.raises(KeyboardInterrupt):
+        new.save_pretrained(folder)
+    answer = pm.Paramixer.from_pretrained(folder)(IDS)
+    assert torch.equal(answer, old(IDS)) or torch.equal(answer, new(IDS))
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def edit_config(folder, **changes):
+    path = folder / "config.json"
+    document = json.loads(path.read_text())
+    document["config"] |= changes.pop("config", {})
+    path.write_text(json.dumps(document | changes))
+
+
+def rewrite_weights(folder, change):
+    path = folder / "model.safetensors"
+    state = load_file(path)
+    change(state)
+    save_file(state, path)
+
+
+DAMAGES = {
+    "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing; .* is not a saved Paramixer"),
+    "config cut": (
+        lambda f: (f / "config.json").write_text('{"format": 1, '),
+        "config.json is damaged, it is not JSON",
+    ),
+    "config of bytes": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"), "is damaged, it is not JSON"),
+    "foreign config": (lambda f: (f / "config.json").write_text('{"model_type": "bert"}'), "another library's model"),
+    "config is a list": (lambda f: (f / "config.json").write_text("[1]"), "does not describe a Paramixer"),
+    "newer format": (
+        lambda f: edit_config(f, format=2),
+        "has format 2, .* reads up to format 1; install a newer paramixer",
+    ),
+    "no format": (lambda f: edit_config(f, format=None), "has format None, which no version"),
+    "format true": (lambda f: edit_config(f, format=True), "has format True, which no version"),
+    "endless config": (lambda f: (f / "config.json").write_text("[" * 100_000), "is damaged, it is not JSON"),
+    "config is a folder": (lambda f: ((f / "config.json").unlink(), (f / "config.json").mkdir()), "is damaged"),
+    "enormous length": (lambda f: edit_config(f, config={"length": 10**12}), "positions.weight has shape"),
+    "config null": (lambda f: (f / "config.json").write_text('{"model_type": "paramixer", "format": 1}'), "no config"),
+    "unknown setting": (lambda f: edit_config(f, config={"widht": 3}), "unknown settings: widht"),
+    "wrong setting": (lambda f: edit_config(f, config={"hidden": "many"}), "wrong config: hidden='many'"),
+    "impossible setting": (lambda f: edit_config(f, config={"outputs": 0}), "wrong config: outputs=0"),
+    "other shape": (
+        lambda f: edit_config(f, config={"hidden": 6}),
+        r"w1 has shape \[2, 4, 5\].*asks for \[2, 4, 6\]",
+    ),
+    "other meaning": (lambda f: edit_config(f, config={"residual": "none"}), "saved with another config"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+    "weights cut": (
+        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
+        "damaged",
+    ),
+    "weights empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "damaged or no safetensors"),
+    "foreign weights": (
+        lambda f: (f / "model.safetensors").write_bytes(b"PK\x03\x04" * 50),
+        "damaged or no safetensors",
+    ),
+    "missing tensor": (lambda f: rewrite_weights(f, lambda s: s.pop("blocks.0.w1")), "lacks tensors: blocks.0.w1"),
+    "foreign tensor": (lambda f: rewrite_weights(f, lambda s: s.update(x=torch.ones(1))), "has unknown tensors: x"),
+    "other dtype": (
+        lambda f: rewrite_weights(f, lambda s: s.update({"blocks.0.b1": s["blocks.0.b1"].double()})),
+        "tensors of torch.float32 and torch.float64; expected one float dtype",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_folder_gives_one_clear_error(folder, damage):
+    harm, message = DAMAGES[damage]
+    harm(folder)
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
+        pm.Paramixer.from_pretrained(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere"):
+        pm.Paramixer.from_pretrained(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="is a file; give the folder"):
+        pm.Paramixer.from_pretrained(tmp_path / "file")
+
+
+def test_a_name_that_no_hub_could_have_is_a_missing_folder():
+    with pytest.raises(FileNotFoundError, match="there is no folder runs/li stops!"):
+        pm.Paramixer.from_pretrained("runs/li stops!")
+
+
+def test_saving_onto_a_file_says_so(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="give a folder to save into"):
+        pm.Paramixer(CONFIG).save_pretrained(tmp_path / "file")
+
+
+def test_a_hub_name_is_downloaded_without_anything_but_data(folder, monkeypatch):
+    asked = []
+
+    def download(name, allow_patterns):
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert pm.Paramixer.from_pretrained("someone/some-model").config == CONFIG
+    assert asked == [("someone/some-model", ["config.json", "model.safetensors"])]

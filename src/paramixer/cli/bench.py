@@ -1,0 +1,61 @@
+"""``paramixer bench``."""
+
+# No postponed annotations: the command line reads the types of the parameters.
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from paramixer.cli.chain_options import ChainOptions
+from paramixer.cli.flags import Switch
+
+
+def bench(
+    chain: Annotated[ChainOptions | None, Parameter(name="*")] = None,
+    *,
+    only: list[str] | None = None,
+    rounds: int = 5,
+    threads: int | None = None,
+    quick: Switch = False,
+) -> None:
+    """Time one chain on this machine with every implementation, after its result was verified.
+
+    Args:
+        chain: The shape of the chain.
+        only: Measure this implementation beside paramixer, such as rolls; repeat it for several. By default all.
+        rounds: Turns of every implementation; the medians are compared.
+        threads: Threads of every implementation.
+        quick: One round and small yardsticks, to see that everything works; its times mean nothing.
+    """
+    from paramixer.bench import limits, tables
+    from paramixer.bench.comparison import compare_implementations
+    from paramixer.bench.implementations import IMPLEMENTATIONS
+    from paramixer.bench.progress import show_status
+    from paramixer.bench.timing import use_threads
+    from paramixer.cli.console import CommandConsole
+    from paramixer.machine import describe_machine
+
+    for name, number in {"rounds": rounds, "threads": threads}.items():
+        if number is not None and number < 1:
+            raise ValueError(f"{name}={number}; it must be at least 1")
+    case = (chain or ChainOptions()).case()
+    console = CommandConsole()
+    with use_threads(threads):
+        with show_status(console) as notify:
+            machine_limits = limits.measure_limits(notify, quick)
+            comparison = compare_implementations(
+                case,
+                only or tuple(IMPLEMENTATIONS),
+                limits=machine_limits,
+                rounds=1 if quick else rounds,
+                notify=notify,
+                quick=quick,
+            )
+        machine = describe_machine()
+    console.print(tables.render(tables.comparison_table(comparison)))
+    console.print(
+        f"{machine['cpu']} ({machine['instruction_set']}), {machine['threads']} of {machine['cores']} cores, torch "
+        f"{machine['torch']}; GEMM peak {machine_limits.flops / 1e9:.0f} GFLOP/s, memory "
+        f"{machine_limits.bandwidth / 1e9:.1f} GB/s." + (" A quick run: its times mean nothing." if quick else ""),
+        style="dim",
+        highlight=False,
+    )

@@ -1,0 +1,61 @@
+"""``paramixer cost``."""
+
+# No postponed annotations: the command line reads the types of the parameters.
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from paramixer.cli.chain_options import ChainOptions
+from paramixer.cli.flags import Switch
+
+
+def cost(
+    chain: Annotated[ChainOptions | None, Parameter(name="*")] = None,
+    *,
+    checkpoint_every: int = 1,
+    backend: str | None = None,
+    gflops: float | None = None,
+    bandwidth: float | None = None,
+    measure: Switch = False,
+    threads: int | None = None,
+) -> None:
+    """Predict operations, bytes, time and memory of a chain without running it.
+
+    Args:
+        chain: The shape of the chain.
+        checkpoint_every: Training keeps the input of every such factor and recomputes the others.
+        backend: Predict for this backend, cpu or reference. By default the one that serves here.
+        gflops: The machine's GEMM peak in GFLOP/s. By default 138, two cores with AVX2.
+        bandwidth: The machine's memory bandwidth in GB/s. By default 20.
+        measure: Measure the limits of this machine first, for a better prediction of the time.
+        threads: Threads of that measurement.
+    """
+    from paramixer.bench import limits, tables
+    from paramixer.bench.cost import describe
+    from paramixer.bench.progress import show_status
+    from paramixer.bench.timing import use_threads
+    from paramixer.cli.console import CommandConsole
+    from paramixer.machine import serving_backend
+
+    numbers = {"checkpoint_every": checkpoint_every, "gflops": gflops, "bandwidth": bandwidth, "threads": threads}
+    for name, number in numbers.items():
+        if number is not None and number <= 0:
+            raise ValueError(f"{name}={number}; it must be positive")
+    case = (chain or ChainOptions()).case()
+    console = CommandConsole()
+    machine = limits.DEFAULT
+    if measure:
+        with use_threads(threads), show_status(console) as notify:
+            machine = limits.measure_limits(notify)
+    machine = limits.Limits(
+        flops=1e9 * gflops if gflops else machine.flops,
+        bandwidth=1e9 * bandwidth if bandwidth else machine.bandwidth,
+    )
+    prediction = describe(case, backend or serving_backend(), machine, checkpoint_every)
+    console.print(tables.render(tables.cost_table(prediction)))
+    console.print(
+        f"Times for a GEMM peak of {machine.flops / 1e9:.0f} GFLOP/s and {machine.bandwidth / 1e9:.1f} GB/s to memory; "
+        "memory beyond the process's own.",
+        style="dim",
+        highlight=False,
+    )

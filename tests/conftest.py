@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from torch import Generator
+
+# A test that sets its own max_examples keeps them under both profiles.
+settings.register_profile("short", max_examples=40, deadline=None)
+settings.register_profile("long", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("PARAMIXER_FUZZ", "short"))
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Test processes share the cores; threads on top of them only wait for each other.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -9,14 +11,20 @@ from torch import Tensor
 def factor(weights: Tensor, offsets: list[int], length: int, ring: bool) -> Tensor:
     """One sequence's factor ``[rows, rows]`` from its weights ``[rows, links]``, zero past the length."""
     rows = weights.shape[0]
-    entries = []
+    i, j, k = entries(tuple(offsets), length, ring)
+    return weights.new_zeros(rows, rows).index_put((i, j), weights[i, k], accumulate=True)
+
+
+@functools.cache
+def entries(offsets: tuple[int, ...], length: int, ring: bool) -> Tensor:
+    """Row, column and link of every entry of a factor, ``[3, entries]``."""
+    triples = []
     for i in range(length):
         for k, offset in enumerate(offsets):
             j = (i + offset) % length if ring else i + offset
             if 0 <= j < length:
-                entries.append((i, j, k))
-    i, j, k = torch.tensor(entries, dtype=torch.int64).reshape(-1, 3).T
-    return weights.new_zeros(rows, rows).index_put((i, j), weights[i, k], accumulate=True)
+                triples.append((i, j, k))
+    return torch.tensor(triples, dtype=torch.int64).reshape(-1, 3).T
 
 
 def link_mix(weights: Tensor, values: Tensor, offsets: list[int], lengths: list[int], ring: bool) -> Tensor:

@@ -1,7 +1,7 @@
-"""Which positions a factor links.
+"""The link patterns: which positions a factor links.
 
-A chain has M factors; factor m links position i to the K positions ``i + offsets[m, k]`` on a ring. A protocol is a
-frozen value that says how these offsets follow from the length.
+A chain has M factors; factor m links position i to the K positions ``i + offsets[m, k]`` on a ring. A link pattern (the
+paper's protocol) is a frozen value that computes these offsets from the length.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch import Tensor
 
 
 class LinkPattern(ABC):
-    """How the offsets of a chain follow from its length."""
+    """Computes the offsets of a chain from its length."""
 
     @abstractmethod
     def rows(self, length: int) -> list[list[int]]:
-        """The offsets as a list of M lists of K whole numbers."""
+        """Return the offsets as a list of M lists of K whole numbers."""
 
     def offsets(self, length: int) -> Tensor:
-        """The offsets of every factor, int64 ``[factors, links]``, not reduced modulo the length."""
+        """Return the offsets of every factor, int64 ``[factors, links]``, not reduced modulo the length."""
         length = whole_number("length", length)
         if length < 2:
             raise ValueError(f"length {length} leaves nothing to link; a chain needs a length of at least 2")
@@ -31,13 +31,13 @@ class LinkPattern(ABC):
         for offset in (offset for row in rows for offset in row):
             if not -(2**63) <= offset < 2**63:
                 raise ValueError(f"offset {offset} does not fit into 64 bits; ask for fewer links or smaller offsets")
-        # On the CPU whatever the default device is: the operators read offsets there.
+        # On the CPU even if the default device is another: the operators read offsets there.
         return torch.tensor(rows, dtype=torch.int64, device="cpu")
 
     def reach(self, length: int) -> float:
-        """Share of the N x N mixing matrix that the chain can fill: 1.0 where every position reaches every other.
+        """Return the fraction of the N x N mixing matrix that the chain can fill; 1.0 if it is full.
 
-        All rows of a ring look alike, so it is enough to follow position 0 through the factors.
+        All rows of a ring have the same structure, so it is enough to follow position 0 through the factors.
         """
         offsets = self.offsets(length)
         reached = torch.zeros(length, dtype=torch.bool)
@@ -52,8 +52,8 @@ class Chord(LinkPattern):
     """Every factor links to distances 0, 1, 2, 4, ... 2^(links-2), as in the CHORD look-up protocol.
 
     Attributes:
-        links: K, links a position; by default ceil(log2 N) + 1, the fewest for which the mixing matrix is full.
-        factors: M, factors of the chain; by default ceil(log2 N).
+        links: K, links per position; by default ceil(log2 N) + 1, the fewest for which the mixing matrix is full.
+        factors: M, factors per chain; by default ceil(log2 N).
     """
 
     links: int | None = None
@@ -63,7 +63,7 @@ class Chord(LinkPattern):
         _check_counts(self.links, self.factors)
 
     def rows(self, length: int) -> list[list[int]]:
-        """The same row for every factor."""
+        """Return the same row for every factor."""
         links = self.links or log2_ceil(length) + 1
         row = [0, *(2**k for k in range(links - 1))]
         return [row] * (self.factors or log2_ceil(length))
@@ -71,14 +71,14 @@ class Chord(LinkPattern):
 
 @dataclass(frozen=True)
 class Cdil(LinkPattern):
-    """Factor m links to (links-1)/2 neighbours on either side, 2^m apart: a circular dilated convolution.
+    """Factor m links to (links-1)/2 neighbors on either side, 2^m apart: a circular dilated convolution.
 
     The order is ``[0, d, 2d, ... hd, -d, -2d, ... -hd]`` with d = 2^m and m from 0. (Counting m from 1, as the paper's
     equation reads literally, makes every distance even and leaves half of the mixing matrix empty on an even ring.)
 
     Attributes:
-        links: K, links a position; odd.
-        factors: M, factors of the chain; by default ceil(log2 N).
+        links: K, links per position; odd.
+        factors: M, factors per chain; by default ceil(log2 N).
     """
 
     links: int = 9
@@ -94,7 +94,7 @@ class Cdil(LinkPattern):
             )
 
     def rows(self, length: int) -> list[list[int]]:
-        """One row a factor, with its own dilation."""
+        """Return one row per factor, each with its own dilation."""
         steps = range(1, (self.links - 1) // 2 + 1)
         one_sided = [0, *steps, *(-step for step in steps)]
         return [[2**m * step for step in one_sided] for m in range(self.factors or log2_ceil(length))]
@@ -102,7 +102,7 @@ class Cdil(LinkPattern):
 
 @dataclass(frozen=True)
 class Links(LinkPattern):
-    """Any table of offsets, one row a factor, the same for every length.
+    """Any table of offsets, one row per factor, the same for every length.
 
     >>> Links([[0, 1, 5], [0, 2, -7]]).offsets(100).shape
     torch.Size([2, 3])
@@ -132,7 +132,7 @@ class Links(LinkPattern):
         object.__setattr__(self, "table", tuple(whole))
 
     def rows(self, length: int) -> list[list[int]]:
-        """The table as it was written."""
+        """Return the table as given."""
         return [list(row) for row in self.table]
 
 
@@ -140,7 +140,7 @@ PROTOCOLS: dict[str, type[Chord] | type[Cdil]] = {"chord": Chord, "cdil": Cdil}
 
 
 def named_pattern(name: str, links: int | None = None, factors: int | None = None) -> LinkPattern:
-    """The protocol of this name; links and factors left None take its defaults."""
+    """Return the link pattern of this name; links and factors left None take its defaults."""
     if name not in PROTOCOLS:
         raise ValueError(f"there is no protocol {name!r}; choose from {', '.join(PROTOCOLS)} or give a Links table")
     given = {"links": links, "factors": factors}
@@ -148,12 +148,12 @@ def named_pattern(name: str, links: int | None = None, factors: int | None = Non
 
 
 def log2_ceil(length: int) -> int:
-    """ceil(log2(length)) in whole numbers, at least 1."""
+    """Return ceil(log2(length)), at least 1, in integer arithmetic."""
     return max((length - 1).bit_length(), 1)
 
 
 def whole_number(name: str, value: object) -> int:
-    """The value as an int, be it Python's, numpy's or a tensor's; anything else is named."""
+    """Return the value as an int, be it Python's, numpy's or a tensor's; raise if it is anything else."""
     if not isinstance(value, bool):
         try:
             return operator.index(value)  # type: ignore[arg-type]

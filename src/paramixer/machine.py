@@ -1,4 +1,4 @@
-"""What a record says about the machine and the code that it was made with."""
+"""The machine and the source version, as records store them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from typing import Any
 import torch
 
 from paramixer.ops import backends, cpu
-from paramixer.ops.backends import ENGINES, serving
+from paramixer.ops.backends import BACKENDS, select_backend
 
+# Some virtual machines report absurd cache sizes.
 _LARGEST_CACHE = 2**29
 
 
-def machine() -> dict[str, Any]:
-    """Processor, cores, threads, the instruction set of the engine (or of torch without one), and versions."""
+def describe_machine() -> dict[str, Any]:
+    """Return processor, cores, threads, instruction set (of the CPU backend, else of torch) and versions."""
     return {
-        "cpu": _cpu(),
+        "cpu": _read_processor_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "instruction_set": cpu.instruction_set() or torch.backends.cpu.get_cpu_capability(),
@@ -31,22 +32,22 @@ def machine() -> dict[str, Any]:
     }
 
 
-def serving_engine() -> str:
-    """The name of the engine that serves float32 tensors on the CPU now."""
-    found = serving(torch.empty(0))
-    return next(name for name, engine in ENGINES.items() if engine is found)
+def serving_backend() -> str:
+    """Return the name of the backend that serves float32 tensors on the CPU now."""
+    selected = select_backend(torch.empty(0))
+    return next(name for name, backend in BACKENDS.items() if backend is selected)
 
 
-def engine_states() -> dict[str, str]:
-    """Every engine, and whether it is there."""
-    return {name: str(state) for name, state in backends().items()}
+def describe_backends() -> dict[str, str]:
+    """Return every backend with its availability."""
+    return {name: str(availability) for name, availability in backends().items()}
 
 
 @cache
 def commit() -> str | None:
-    """The commit of this source tree, with "-dirty" where files were changed; None outside a checkout.
+    """Return the commit of this source tree, with "-dirty" if files were changed; None outside a checkout.
 
-    As it was when first asked for: a run that asks when it begins is not told of what was committed meanwhile.
+    The first answer is cached: a run that calls this when it starts is not affected by later commits.
     """
     folder = Path(__file__).parent
 
@@ -56,7 +57,7 @@ def commit() -> str | None:
         ).stdout.strip()
 
     try:
-        # An installed copy may lie within somebody else's repository.
+        # An installed copy may lie within another repository.
         git("ls-files", "--error-unmatch", "__init__.py")
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     except (OSError, subprocess.CalledProcessError):
@@ -64,15 +65,15 @@ def commit() -> str | None:
 
 
 def last_cache_bytes() -> int:
-    """Size of the last-level cache; 0 where the system does not say."""
+    """Return the size of the last-level cache; 0 if the system does not tell it."""
     path = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
-    found = re.fullmatch(r"(\d+)([KM]?)", path.read_text().strip()) if path.is_file() else None
-    if found is None:
+    size = re.fullmatch(r"(\d+)([KM]?)", path.read_text().strip()) if path.is_file() else None
+    if size is None:
         return 0
-    return min(int(found[1]) * {"": 1, "K": 2**10, "M": 2**20}[found[2]], _LARGEST_CACHE)
+    return min(int(size[1]) * {"": 1, "K": 2**10, "M": 2**20}[size[2]], _LARGEST_CACHE)
 
 
-def _cpu() -> str:
+def _read_processor_name() -> str:
     path = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:\s*(.+)$", path.read_text(), re.MULTILINE) if path.is_file() else None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    name = re.search(r"^model name\s*:\s*(.+)$", path.read_text(), re.MULTILINE) if path.is_file() else None
+    return name[1].strip() if name else platform.processor() or platform.machine()

@@ -179,7 +179,7 @@ def test_links_written_once_a_symbol_are_the_same_links(protocol, lengths, ring,
     for expected, other in zip(*found, strict=True):
         cases.assert_close(other, expected, 1e-10)
     for inputs, ids in ((table[:, :2], symbols), (table, symbols[:, :5]), (table[symbols], symbols)):
-        with pytest.raises(ValueError, match=r"expected \[symbols, 3\] and \[4, 12\]"):
+        with pytest.raises(ValueError, match=r"expected \[rows, 3\] and \[4, 12\]"):
             block(values, inputs, lengths, ids)
 
 
@@ -221,7 +221,7 @@ def test_nan_past_the_lengths_reaches_no_gradient(generator):
     clean.sum().backward()
     expected = [parameter.grad.clone() for parameter in block.parameters()]
     block.zero_grad()
-    dirty = [cases.with_nan_past(tensor, [4, 12]) for tensor in (values, inputs)]
+    dirty = [cases.put_nan_past(tensor, [4, 12]) for tensor in (values, inputs)]
     block(*dirty, [4, 12]).sum().backward()
     for parameter, grad in zip(block.parameters(), expected, strict=True):
         cases.assert_close(parameter.grad, grad, 1e-12)
@@ -300,7 +300,7 @@ def test_one_row_at_65536_stays_far_below_n_squared():
         (lambda: pm.ParamixerBlock(8, 4, 4, protocol=pm.Chord(), links=3), "set them there, not beside it"),
         (lambda: pm.ParamixerBlock(8, 0, 4), "channels=0"),
         (lambda: pm.ParamixerBlock(1, 4, 4), "length 1 leaves nothing to link"),
-        (lambda: pm.ParamixerBlock(8, 4, 4, keep=0), "keep=0"),
+        (lambda: pm.ParamixerBlock(8, 4, 4, checkpoint_every=0), "checkpoint_every=0"),
         (lambda: pm.ParamixerBlock(8, 4, 4)(torch.ones(1, 9, 4), torch.ones(1, 9, 4)), "length 9 .*exceeds .*8"),
         (
             lambda: pm.ParamixerBlock(8, 4, 4)(torch.ones(1, 8, 5), torch.ones(1, 8, 4)),
@@ -313,7 +313,7 @@ def test_one_row_at_65536_stays_far_below_n_squared():
         (lambda: pm.ParamixerBlock(8, 4, 4, protocol=None), "protocol=None; give chord, cdil, or a value"),
         (lambda: pm.ParamixerBlock(8, 4, 2.5), "hidden is 2.5, not a whole number"),
         (lambda: pm.ParamixerBlock(8, 4, 4, ring="x"), "ring='x'; it is True or False"),
-        (lambda: pm.ParamixerBlock(8, 4, 4, keep=1.5), "keep=1.5"),
+        (lambda: pm.ParamixerBlock(8, 4, 4, checkpoint_every=1.5), "checkpoint_every=1.5"),
     ],
 )
 def test_errors_name_the_value_and_the_remedy(make, message):

@@ -20,33 +20,29 @@ PROTOCOLS = {
     "causal": pm.Links([[0, -1, -3], [0, -2, -70], [-1, -1, -4]]),
 }
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
-# Every engine that serves a dtype here.
-BACKENDS = {
-    torch.float32: [name for name, found in pm.backends().items() if found],
-    torch.float64: ["reference"],
-}
+AVAILABLE = [name for name, availability in pm.backends().items() if availability]
 
 
-def offsets_of(protocol: pm.Chord | pm.Cdil | pm.Links, length: int) -> Tensor:
-    """The protocol's offsets; a sequence of one borrows those of two."""
+def make_offsets(protocol: pm.Chord | pm.Cdil | pm.Links, length: int) -> Tensor:
+    """The protocol's offsets; length 1 uses those of length 2."""
     return protocol.offsets(max(length, 2))
 
 
-def lengths_of(batch: int, length: int) -> dict[str, list[int] | None]:
-    """Lengths of every kind: none given, all full, 0, 1, 2 and mixed in a batch."""
+def make_lengths(batch: int, length: int) -> dict[str, list[int] | None]:
+    """Lengths of every kind: not given, all full, all 0, all 1, and mixed."""
     mixed = list(itertools.islice(itertools.cycle([length, 0, min(1, length), min(2, length), length // 2]), batch))
     return {"none": None, "full": [length] * batch, "zero": [0] * batch, "one": [1] * batch, "mixed": mixed}
 
 
-def factor(
+def make_factor(
     generator: Generator, batch: int, length: int, channels: int, links: int, dtype: torch.dtype
 ) -> list[Tensor]:
-    """Weights and values of one factor."""
+    """Random weights and values of one factor."""
     shapes = [(batch, length, links), (batch, length, channels)]
     return [torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes]
 
 
-def chain(
+def make_chain(
     generator: Generator,
     offsets: Tensor,
     batch: int = 2,
@@ -73,7 +69,7 @@ def chain(
     ]
 
 
-def with_nan_past(tensor: Tensor, lengths: list[int] | None) -> Tensor:
+def put_nan_past(tensor: Tensor, lengths: list[int] | None) -> Tensor:
     """The tensor with NaN in the rows past each sequence's length."""
     if lengths is None:
         return tensor
@@ -81,19 +77,19 @@ def with_nan_past(tensor: Tensor, lengths: list[int] | None) -> Tensor:
     return tensor.masked_fill(past[..., None], torch.nan)
 
 
-def assert_close(found: Tensor, expected: Tensor, tolerance: float) -> None:
+def assert_close(actual: Tensor, expected: Tensor, tolerance: float) -> None:
     """Equal up to the tolerance relative to the largest entry; NaN is never equal."""
-    found, expected = found.detach(), expected.detach()
-    assert found.shape == expected.shape
-    assert found.dtype == expected.dtype
+    actual, expected = actual.detach(), expected.detach()
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
     if expected.numel():
         scale = max(float(expected.abs().max()), 1e-30)
-        worst = float((found - expected).abs().max()) / scale
+        worst = float((actual - expected).abs().max()) / scale
         assert worst <= tolerance, f"off by {worst:.3g} of the largest entry"
 
 
-def gradients(run: Any, tensors: list[Tensor]) -> list[Tensor]:
-    """Gradients of a weighted sum of run(*tensors), by autograd; the weights make every output count differently."""
+def compute_gradients(run: Any, tensors: list[Tensor]) -> list[Tensor]:
+    """Gradients of a weighted sum of run(*tensors), by autograd; every output has its own weight."""
     leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
     output = run(*leaves)
     ramp = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).reshape(output.shape)

@@ -6,54 +6,63 @@ import functools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dense
 import paramixer as pm
 from ops import cases
+from ops.instruction_sets import each_set
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def assert_all_backends_close(compute, tensors, expected):
+    """In float64 on the reference; in float32 on every available backend and instruction set."""
+    with pm.backend("reference"):
+        cases.assert_close(compute(*(tensor.double() for tensor in tensors)), expected, cases.TOLERANCE[torch.float64])
+    for name in cases.AVAILABLE:
+        for _ in each_set() if name == "cpu" else [name]:
+            with pm.backend(name):
+                cases.assert_close(compute(*tensors).double(), expected, cases.TOLERANCE[torch.float32])
+
+
 @pytest.mark.parametrize("length", range(1, 65))
-def test_link_mix_equals_its_matrix_at_every_length(length, dtype, generator):
+def test_link_mix_equals_its_matrix_at_every_length(length, generator):
     for protocol in cases.PROTOCOLS.values():
-        offsets = cases.offsets_of(protocol, length)[-1]
-        weights, values = cases.factor(generator, 2, length, 3, len(offsets), dtype)
-        expected = dense.link_mix(weights, values, offsets.tolist(), [length] * 2, ring=True)
-        for backend in cases.BACKENDS[dtype]:
-            with pm.backend(backend):
-                cases.assert_close(pm.link_mix(weights, values, offsets), expected, cases.TOLERANCE[dtype])
+        offsets = cases.make_offsets(protocol, length)[-1]
+        tensors = cases.make_factor(generator, 2, length, 3, len(offsets), torch.float32)
+        exact = [tensor.double() for tensor in tensors]
+        expected = dense.link_mix(*exact, offsets.tolist(), [length] * 2, ring=True)
+        assert_all_backends_close(functools.partial(pm.link_mix, offsets=offsets), tensors, expected)
 
 
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 @pytest.mark.parametrize("kind", ["none", "full", "zero", "one", "mixed"])
 @pytest.mark.parametrize("length", [1, 2, 7, 16])
 def test_link_mix_with_lengths_and_gradients(length, kind, ring, generator):
-    lengths = cases.lengths_of(5, length)[kind]
-    alive = lengths or [length] * 5
+    lengths = cases.make_lengths(5, length)[kind]
+    lengths_or_full = lengths or [length] * 5
     for protocol in cases.PROTOCOLS.values():
-        offsets = cases.offsets_of(protocol, length)[-1]
-        clean = cases.factor(generator, 5, length, 3, len(offsets), torch.float64)
-        dirty = [cases.with_nan_past(tensor, lengths) for tensor in clean]
+        offsets = cases.make_offsets(protocol, length)[-1]
+        clean = cases.make_factor(generator, 5, length, 3, len(offsets), torch.float64)
+        dirty = [cases.put_nan_past(tensor, lengths) for tensor in clean]
         ours = functools.partial(pm.link_mix, offsets=offsets, lengths=lengths, ring=ring)
-        theirs = functools.partial(dense.link_mix, offsets=offsets.tolist(), lengths=alive, ring=ring)
+        theirs = functools.partial(dense.link_mix, offsets=offsets.tolist(), lengths=lengths_or_full, ring=ring)
         cases.assert_close(ours(*dirty), theirs(*clean), 1e-10)
-        for found, expected in zip(cases.gradients(ours, dirty), cases.gradients(theirs, clean), strict=True):
-            cases.assert_close(found, expected, 1e-10)
+        for actual, expected in zip(
+            cases.compute_gradients(ours, dirty), cases.compute_gradients(theirs, clean), strict=True
+        ):
+            cases.assert_close(actual, expected, 1e-10)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("residual", cases.RESIDUALS)
 @pytest.mark.parametrize("protocol", cases.PROTOCOLS.values(), ids=cases.PROTOCOLS)
-def test_paramix_equals_its_matrix_product(protocol, residual, dtype, generator):
+def test_paramix_equals_its_matrix_product(protocol, residual, generator):
     for length in range(1, 65):
-        offsets = cases.offsets_of(protocol, length)
-        tensors = cases.chain(generator, offsets, 2, length, dtype=dtype)
-        expected = dense.paramix(*tensors, offsets.tolist(), residual, [length] * 2, ring=True)
-        for backend in cases.BACKENDS[dtype]:
-            with pm.backend(backend):
-                cases.assert_close(pm.paramix(*tensors, offsets, residual), expected, cases.TOLERANCE[dtype])
+        offsets = cases.make_offsets(protocol, length)
+        tensors = cases.make_chain(generator, offsets, 2, length, dtype=torch.float32)
+        exact = [tensor.double() for tensor in tensors]
+        expected = dense.paramix(*exact, offsets.tolist(), residual, [length] * 2, ring=True)
+        assert_all_backends_close(functools.partial(pm.paramix, offsets=offsets, residual=residual), tensors, expected)
 
 
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
@@ -61,31 +70,35 @@ def test_paramix_equals_its_matrix_product(protocol, residual, dtype, generator)
 @pytest.mark.parametrize("residual", cases.RESIDUALS)
 @pytest.mark.parametrize("length", [2, 7])
 def test_paramix_with_lengths_and_gradients(length, residual, kind, ring, generator):
-    lengths = cases.lengths_of(5, length)[kind]
-    alive = lengths or [length] * 5
+    lengths = cases.make_lengths(5, length)[kind]
+    lengths_or_full = lengths or [length] * 5
     for protocol in cases.PROTOCOLS.values():
-        offsets = cases.offsets_of(protocol, length)
-        clean = cases.chain(generator, offsets, 5, length)
-        dirty = [*(cases.with_nan_past(tensor, lengths) for tensor in clean[:2]), *clean[2:]]
+        offsets = cases.make_offsets(protocol, length)
+        clean = cases.make_chain(generator, offsets, 5, length)
+        dirty = [*(cases.put_nan_past(tensor, lengths) for tensor in clean[:2]), *clean[2:]]
         ours = functools.partial(pm.paramix, offsets=offsets, residual=residual, lengths=lengths, ring=ring)
-        theirs = functools.partial(dense.paramix, offsets=offsets.tolist(), residual=residual, lengths=alive, ring=ring)
+        theirs = functools.partial(
+            dense.paramix, offsets=offsets.tolist(), residual=residual, lengths=lengths_or_full, ring=ring
+        )
         cases.assert_close(ours(*dirty), theirs(*clean), 1e-10)
-        for found, expected in zip(cases.gradients(ours, dirty), cases.gradients(theirs, clean), strict=True):
-            cases.assert_close(found, expected, 1e-10)
+        for actual, expected in zip(
+            cases.compute_gradients(ours, dirty), cases.compute_gradients(theirs, clean), strict=True
+        ):
+            cases.assert_close(actual, expected, 1e-10)
 
 
-@pytest.mark.parametrize("keep", [2, 3, 4, 100])
+@pytest.mark.parametrize("checkpoint_every", [2, 3, 4, 100])
 @pytest.mark.parametrize("residual", cases.RESIDUALS)
-def test_keep_changes_memory_and_nothing_else(residual, keep, generator):
+def test_checkpoint_every_changes_memory_and_no_result(residual, checkpoint_every, generator):
     offsets = pm.Chord(links=4, factors=5).offsets(9)
-    tensors = cases.chain(generator, offsets, 3, 9)
+    tensors = cases.make_chain(generator, offsets, 3, 9)
     for lengths in (None, [9, 0, 4]):
         run = functools.partial(pm.paramix, offsets=offsets, residual=residual, lengths=lengths)
-        every, some = cases.gradients(run, tensors), cases.gradients(functools.partial(run, keep=keep), tensors)
+        every = cases.compute_gradients(run, tensors)
+        some = cases.compute_gradients(functools.partial(run, checkpoint_every=checkpoint_every), tensors)
         assert all(torch.equal(a, b) for a, b in zip(every, some, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     length=st.integers(1, 24),
@@ -102,7 +115,7 @@ def test_keep_changes_memory_and_nothing_else(residual, keep, generator):
 def test_paramix_equals_its_matrix_product_for_any_table(seed, length, table, residual, ring):
     offsets = torch.tensor(table)
     generator = torch.Generator().manual_seed(seed)
-    tensors = cases.chain(generator, offsets, 2, length)
+    tensors = cases.make_chain(generator, offsets, 2, length)
     lengths = torch.randint(0, length + 1, (2,), generator=generator).tolist()
     expected = dense.paramix(*tensors, table, residual, lengths, ring)
     cases.assert_close(pm.paramix(*tensors, table, residual, lengths, ring), expected, 1e-10)
@@ -111,7 +124,7 @@ def test_paramix_equals_its_matrix_product_for_any_table(seed, length, table, re
 @pytest.mark.parametrize("residual", cases.RESIDUALS)
 def test_without_ring_and_forward_links_no_output_sees_a_later_position(residual, generator):
     offsets = cases.PROTOCOLS["causal"].offsets(12)
-    inputs, values, *parameters = cases.chain(generator, offsets, 1, 12)
+    inputs, values, *parameters = cases.make_chain(generator, offsets, 1, 12)
     for position in range(12):
         changed = [tensor.clone() for tensor in (inputs, values)]
         for tensor in changed:

@@ -4,80 +4,84 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.ops import backends
+from paramixer.ops.backends import BACKENDS
 
 
 @pytest.fixture
-def counted(monkeypatch):
-    """A stand-in engine called "counting" that serves float32 only and counts its calls."""
+def counter():
+    """A stand-in backend called "counting" that serves float32 only and counts its calls."""
 
     class Counting:
         calls = 0
 
-        def missing(self):
+        def unavailable_reason(self):
             return None
 
-        def refuses(self, values):
+        def unsupported_reason(self, values):
             return None if values.dtype == torch.float32 else "it serves float32 only"
 
         def link_mix(self, weights, values, *rest):
             self.calls += 1
             return torch.zeros_like(values)
 
-    engine = Counting()
-    monkeypatch.setattr(backends, "ENGINES", {"counting": engine, **backends.ENGINES})
-    return engine
+    stand_in, before = Counting(), dict(BACKENDS)
+    # First, so that "auto" tries it first.
+    BACKENDS.clear()
+    BACKENDS.update(counting=stand_in, **before)
+    yield stand_in
+    BACKENDS.clear()
+    BACKENDS.update(before)
 
 
-def mix(dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def run_link_mix(dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return pm.link_mix(torch.ones(1, 4, 1, dtype=dtype), torch.ones(1, 4, 2, dtype=dtype), [1])
 
 
-def test_backends_say_what_is_there_and_why_not():
-    found = pm.backends()
-    assert found["reference"].available
-    assert str(found["reference"]) == "available"
-    assert set(found) == {"reference", "cpu", "triton"}
-    for availability in found.values():
-        assert bool(availability) != bool(availability.why)
+def test_backends_report_what_is_available_and_why_not():
+    states = pm.backends()
+    assert states["reference"].available
+    assert str(states["reference"]) == "available"
+    assert set(states) == {"reference", "cpu", "triton"}
+    for availability in states.values():
+        assert bool(availability) != bool(availability.reason)
 
 
-def test_auto_takes_the_first_engine_that_can_serve(counted):
-    mix()
-    assert counted.calls == 1
-    mix(torch.float64)
-    assert counted.calls == 1
+def test_auto_selects_the_first_backend_that_can_serve(counter):
+    run_link_mix()
+    assert counter.calls == 1
+    run_link_mix(torch.float64)
+    assert counter.calls == 1
     with pm.backend("reference"):
-        assert mix().eq(1).all()
-    assert counted.calls == 1
+        assert run_link_mix().eq(1).all()
+    assert counter.calls == 1
 
 
-def test_an_engine_asked_for_by_name_that_cannot_serve_raises(counted):
+def test_a_backend_requested_by_name_that_cannot_serve_raises(counter):
     with pm.backend("counting"), pytest.raises(RuntimeError, match="'counting' cannot serve.*float32 only"):
-        mix(torch.float64)
+        run_link_mix(torch.float64)
     with pm.backend("triton"), pytest.raises(RuntimeError, match="'triton' cannot serve"):
-        mix()
+        run_link_mix()
 
 
-def test_compiled_graphs_obey_the_backend(counted):
-    compiled = torch.compile(mix, fullgraph=True, backend="aot_eager")
+def test_compiled_graphs_obey_the_backend(counter):
+    compiled = torch.compile(run_link_mix, fullgraph=True, backend="aot_eager")
     compiled()
-    assert counted.calls == 1
+    assert counter.calls == 1
     with pm.backend("reference"):
         assert compiled().eq(1).all()
-    assert counted.calls == 1
+    assert counter.calls == 1
 
 
-def test_environment_variable_does_the_same_and_yields_to_the_context(counted, monkeypatch):
+def test_environment_variable_does_the_same_and_yields_to_the_context(counter, monkeypatch):
     monkeypatch.setenv("PARAMIXER_BACKEND", "reference")
-    mix()
-    assert counted.calls == 0
+    run_link_mix()
+    assert counter.calls == 0
     with pm.backend("auto"):
-        mix()
-    assert counted.calls == 1
+        run_link_mix()
+    assert counter.calls == 1
     monkeypatch.setenv("PARAMIXER_BACKEND", "fast")
     with pytest.raises(ValueError, match="PARAMIXER_BACKEND: there is no backend 'fast'; choose from auto"):
-        mix()
+        run_link_mix()
 
 
 def test_a_wrong_name_is_refused_at_once():
@@ -85,26 +89,26 @@ def test_a_wrong_name_is_refused_at_once():
         pm.backend("nonsense")
 
 
-def test_contexts_may_end_in_any_order(counted):
+def test_contexts_may_end_in_any_order(counter):
     first, second = pm.backend("reference"), pm.backend("counting")
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    mix()
-    assert counted.calls == 1
+    run_link_mix()
+    assert counter.calls == 1
     second.__exit__(None, None, None)
     with pm.backend("reference"):
-        mix()
-    assert counted.calls == 1
+        run_link_mix()
+    assert counter.calls == 1
 
 
-def test_contexts_nest_and_end(counted):
+def test_contexts_nest_and_end(counter):
     with pm.backend("reference"):
         with pm.backend("counting"):
-            mix()
-        mix()
-    assert counted.calls == 1
+            run_link_mix()
+        run_link_mix()
+    assert counter.calls == 1
     with pytest.raises(ValueError, match="no backend 'gpu'"), pm.backend("gpu"):
         pass
-    mix()
-    assert counted.calls == 2
+    run_link_mix()
+    assert counter.calls == 2

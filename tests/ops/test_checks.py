@@ -64,20 +64,26 @@ def test_link_mix_says_what_is_wrong(changes, message):
         ({"w2": torch.ones(3, 6)}, r"w2 has shape \[3, 6\], expected \[factors, hidden, links\]"),
         ({"offsets": [[0, 1]]}, r"offsets have shape \[1, 2\], expected \[factors, links\] = \[3, 2\]"),
         ({"residual": "blocks"}, "residual='blocks'; choose from factor, block, none"),
-        ({"keep": 0}, "keep=0; keep the input of every factor with 1"),
+        ({"checkpoint_every": 0}, "checkpoint_every=0; store the input of every factor with 1"),
         ({"lengths": [2, 9]}, r"lengths\[1\] is 9, expected 0 to 5"),
         ({"b1": torch.ones(3, 6).bfloat16()}, "b1 is torch.bfloat16, but values is torch.float32"),
         (
-            {"inputs": torch.ones(7, 3), "symbols": torch.zeros(2, 5)},
-            "symbols are torch.float32",
+            {"inputs": torch.ones(7, 3), "row_ids": torch.zeros(2, 5)},
+            "row_ids are torch.float32",
         ),
-        ({"symbols": torch.zeros(2, 5, dtype=torch.int64)}, r"inputs has shape .*, expected \[symbols, inputs\]"),
+        ({"row_ids": torch.zeros(2, 5, dtype=torch.int64)}, r"inputs has shape .*, expected \[rows, inputs\]"),
         (
-            {"inputs": torch.ones(7, 3), "symbols": [[0, 1]]},
-            r"symbols have shape \[1, 2\]",
+            {"inputs": torch.ones(7, 3), "row_ids": [[0, 1]]},
+            r"row_ids have shape \[1, 2\]",
         ),
-        ({"inputs": torch.ones(7, 3), "symbols": torch.full((2, 5), 7)}, "symbol 7 has no row in a table of 7"),
-        ({"inputs": torch.ones(7, 3), "symbols": torch.full((2, 5), -1)}, "symbol -1 has no row in a table of 7"),
+        (
+            {"inputs": torch.ones(7, 3), "row_ids": torch.full((2, 5), 7)},
+            "row id 7 is outside the table, which has 7 rows",
+        ),
+        (
+            {"inputs": torch.ones(7, 3), "row_ids": torch.full((2, 5), -1)},
+            "row id -1 is outside the table, which has 7 rows",
+        ),
     ],
 )
 def test_paramix_says_what_is_wrong(changes, message):
@@ -101,5 +107,5 @@ def test_forward_mode_is_refused_instead_of_answered_with_zeros():
 def test_the_unchanged_arguments_are_right():
     assert pm.link_mix(**factor(lengths=[0, 5])).shape == (2, 5, 4)
     assert pm.paramix(**chain(lengths=torch.tensor([0, 5], dtype=torch.int32))).shape == (2, 5, 4)
-    symbols = torch.ones(2, 5, dtype=torch.int32)
-    assert pm.paramix(**chain(inputs=torch.ones(7, 3), symbols=symbols)).shape == (2, 5, 4)
+    row_ids = torch.ones(2, 5, dtype=torch.int32)
+    assert pm.paramix(**chain(inputs=torch.ones(7, 3), row_ids=row_ids)).shape == (2, 5, 4)

@@ -5,9 +5,10 @@ import torch
 from torch.library import opcheck
 
 import paramixer as pm
+from ops import cases
 from paramixer.ops.dropout import Dropout, dropout_op
 
-BACKENDS = [name for name, found in pm.backends().items() if found]
+BACKENDS = cases.AVAILABLE
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -6,9 +6,10 @@ from torch import nn
 from torch.library import opcheck
 
 import paramixer as pm
+from ops import cases
 from paramixer.ops.lookup import Embedding, lookup_op
 
-BACKENDS = [name for name, found in pm.backends().items() if found]
+BACKENDS = cases.AVAILABLE
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -21,11 +22,11 @@ def test_rows_and_gradients_are_torchs_own(channels, pad, backend, generator):
     ours.load_state_dict(torchs.state_dict())
     grad = torch.randn(3, 50, channels, generator=generator)
     with pm.backend(backend):
-        found = ours(ids)
-        found.backward(grad)
+        rows = ours(ids)
+        rows.backward(grad)
     expected = torchs(ids)
     expected.backward(grad)
-    assert torch.equal(found, expected)
+    assert torch.equal(rows, expected)
     torch.testing.assert_close(ours.weight.grad, torchs.weight.grad)
     if pad is not None:
         assert not ours.weight.grad[pad].any()

@@ -21,14 +21,14 @@ LENGTHS = torch.tensor([6, 2])
 
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
-    """Each test compiles the same functions anew; torch counts that against a limit of recompilations."""
+    """Each test compiles the same functions again; torch counts that against a limit of recompilations."""
     torch.compiler.reset()
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 def test_link_mix_gradcheck(ring, lengths, generator):
-    tensors = [tensor.requires_grad_() for tensor in cases.factor(generator, 2, 6, 3, 4, torch.float64)]
+    tensors = [tensor.requires_grad_() for tensor in cases.make_factor(generator, 2, 6, 3, 4, torch.float64)]
     run = functools.partial(pm.link_mix, offsets=OFFSETS[0], lengths=lengths, ring=ring)
     assert torch.autograd.gradcheck(run, tensors)
 
@@ -37,8 +37,10 @@ def test_link_mix_gradcheck(ring, lengths, generator):
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 def test_paramix_gradcheck(ring, lengths, residual, generator):
-    tensors = [tensor.requires_grad_() for tensor in cases.chain(generator, OFFSETS, 2, 6)]
-    run = functools.partial(pm.paramix, offsets=OFFSETS, residual=residual, lengths=lengths, ring=ring, keep=2)
+    tensors = [tensor.requires_grad_() for tensor in cases.make_chain(generator, OFFSETS, 2, 6)]
+    run = functools.partial(
+        pm.paramix, offsets=OFFSETS, residual=residual, lengths=lengths, ring=ring, checkpoint_every=2
+    )
     assert torch.autograd.gradcheck(run, tensors)
 
 
@@ -46,59 +48,65 @@ def test_paramix_gradcheck(ring, lengths, residual, generator):
 def test_mlp_gradcheck(lengths, generator):
     shapes = [(2, 6, 3), (3, 5), (5,), (5, 4), (4,)]
     tensors = [torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes]
-    assert torch.autograd.gradcheck(lambda *given: mlp(*given, lengths=lengths), tensors)
+    assert torch.autograd.gradcheck(lambda *arguments: mlp(*arguments, lengths=lengths), tensors)
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_opcheck(dtype, lengths, generator):
-    factor = [tensor.requires_grad_() for tensor in cases.factor(generator, 2, 6, 3, 4, dtype)]
+    factor = [tensor.requires_grad_() for tensor in cases.make_factor(generator, 2, 6, 3, 4, dtype)]
     opcheck(torch_ops.link_mix_op, (*factor, OFFSETS[0], lengths, True))
     weights, values = (tensor.detach() for tensor in factor)
     opcheck(torch_ops.link_mix_backward_op, (torch.ones_like(values), weights, values, OFFSETS[0], lengths, True))
-    chain = [tensor.requires_grad_() for tensor in cases.chain(generator, OFFSETS, 2, 6, dtype=dtype)]
+    chain = [tensor.requires_grad_() for tensor in cases.make_chain(generator, OFFSETS, 2, 6, dtype=dtype)]
     layers = [tensor.detach().clone().requires_grad_() for tensor in (chain[0], *(one[0] for one in chain[2:]))]
     opcheck(torch_ops.mlp_op, (*layers, lengths))
     bare = [tensor.detach() for tensor in layers]
     opcheck(torch_ops.mlp_backward_op, (torch_ops.mlp_op(*bare, lengths), *bare, lengths))
-    for keep in (1, 2):
-        opcheck(torch_ops.paramix_op, (*chain, OFFSETS, lengths, "factor", True, None, keep))
+    for checkpoint_every in (1, 2):
+        opcheck(torch_ops.paramix_op, (*chain, OFFSETS, lengths, "factor", True, None, checkpoint_every))
     plain = [tensor.detach() for tensor in chain]
     opcheck(torch_ops.paramix_op, (*plain, OFFSETS, lengths, "block", False, None, 0))
-    symbols = torch.randint(6, (2, 6), generator=generator)
+    row_ids = torch.randint(6, (2, 6), generator=generator)
     shared = [plain[0][0].clone().requires_grad_(), *chain[1:]]
-    opcheck(torch_ops.paramix_op, (*shared, OFFSETS, lengths, "factor", True, symbols, 1))
-    for inputs, rows in ((plain[0], None), (plain[0][0], symbols)):
-        given = inputs, *plain[1:]
-        _, kept = torch_ops.paramix_op(*given, OFFSETS, lengths, "factor", True, rows, 2)
-        opcheck(torch_ops.paramix_backward_op, (plain[1], *given, OFFSETS, lengths, "factor", True, rows, 2, kept))
+    opcheck(torch_ops.paramix_op, (*shared, OFFSETS, lengths, "factor", True, row_ids, 1))
+    for inputs, rows in ((plain[0], None), (plain[0][0], row_ids)):
+        arguments = *(inputs, *plain[1:]), OFFSETS, lengths, "factor", True, rows, 2
+        _, checkpoints = torch_ops.paramix_op(*arguments)
+        opcheck(torch_ops.paramix_backward_op, (plain[1], *arguments, checkpoints))
 
 
 def test_second_derivatives_raise(generator):
-    weights, values = (t.requires_grad_() for t in cases.factor(generator, 2, 6, 3, 4, torch.float64))
+    weights, values = (t.requires_grad_() for t in cases.make_factor(generator, 2, 6, 3, 4, torch.float64))
     (first,) = torch.autograd.grad(pm.link_mix(weights, values, OFFSETS[0]).square().sum(), weights, create_graph=True)
     with pytest.raises(RuntimeError, match="link_mix_backward"):
         first.sum().backward()
 
 
-@pytest.mark.parametrize(("ring", "lengths", "keep"), [(True, None, 1), (True, LENGTHS, 2), (False, LENGTHS, 1)])
-def test_compiled_full_graph_gives_the_same_numbers(ring, lengths, keep, generator):
-    tensors = cases.chain(generator, OFFSETS, 2, 6)
-    run = functools.partial(pm.paramix, offsets=OFFSETS, lengths=lengths, ring=ring, keep=keep)
+@pytest.mark.parametrize(
+    ("ring", "lengths", "checkpoint_every"), [(True, None, 1), (True, LENGTHS, 2), (False, LENGTHS, 1)]
+)
+def test_compiled_full_graph_gives_the_same_numbers(ring, lengths, checkpoint_every, generator):
+    tensors = cases.make_chain(generator, OFFSETS, 2, 6)
+    run = functools.partial(pm.paramix, offsets=OFFSETS, lengths=lengths, ring=ring, checkpoint_every=checkpoint_every)
     compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(*tensors), run(*tensors))
-    for found, expected in zip(cases.gradients(compiled, tensors), cases.gradients(run, tensors), strict=True):
-        assert torch.equal(found, expected)
+    for actual, expected in zip(
+        cases.compute_gradients(compiled, tensors), cases.compute_gradients(run, tensors), strict=True
+    ):
+        assert torch.equal(actual, expected)
 
 
 @pytest.mark.parametrize(("ring", "lengths"), [(True, None), (False, LENGTHS)])
 def test_compiled_link_mix_gives_the_same_numbers(ring, lengths, generator):
-    tensors = cases.factor(generator, 2, 6, 3, 4, torch.float64)
+    tensors = cases.make_factor(generator, 2, 6, 3, 4, torch.float64)
     run = functools.partial(pm.link_mix, offsets=[0, 1, 2, 4], lengths=lengths, ring=ring)
     compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(*tensors), run(*tensors))
-    for found, expected in zip(cases.gradients(compiled, tensors), cases.gradients(run, tensors), strict=True):
-        assert torch.equal(found, expected)
+    for actual, expected in zip(
+        cases.compute_gradients(compiled, tensors), cases.compute_gradients(run, tensors), strict=True
+    ):
+        assert torch.equal(actual, expected)
 
 
 @pytest.mark.slow
@@ -129,42 +137,42 @@ def test_autocast_computes_bfloat16_in_float32(generator):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_precision_is_rounded_once_at_the_end(dtype, generator):
-    tensors = [tensor.to(dtype) for tensor in cases.chain(generator, OFFSETS, 2, 6)]
-    found = pm.paramix(*tensors, OFFSETS)
-    assert found.dtype == dtype
-    assert torch.equal(found, pm.paramix(*(tensor.float() for tensor in tensors), OFFSETS).to(dtype))
+    tensors = [tensor.to(dtype) for tensor in cases.make_chain(generator, OFFSETS, 2, 6)]
+    mixed = pm.paramix(*tensors, OFFSETS)
+    assert mixed.dtype == dtype
+    assert torch.equal(mixed, pm.paramix(*(tensor.float() for tensor in tensors), OFFSETS).to(dtype))
 
 
-def test_no_gradient_no_kept_factors(monkeypatch, generator):
-    kept = []
+def test_without_gradients_nothing_is_checkpointed(monkeypatch, generator):
+    intervals = []
 
-    def watched(*arguments):
-        kept.append(arguments[-1])
+    def record(*arguments):
+        intervals.append(arguments[-1])
         return torch_ops.paramix_op(*arguments)
 
-    monkeypatch.setattr("paramixer.ops.functional.paramix_op", watched)
-    tensors = cases.chain(generator, OFFSETS, 2, 6)
-    pm.paramix(*tensors, OFFSETS, keep=2)
+    monkeypatch.setattr("paramixer.ops.functional.paramix_op", record)
+    tensors = cases.make_chain(generator, OFFSETS, 2, 6)
+    pm.paramix(*tensors, OFFSETS, checkpoint_every=2)
     tensors[2].requires_grad_()
-    pm.paramix(*tensors, OFFSETS, keep=2)
+    pm.paramix(*tensors, OFFSETS, checkpoint_every=2)
     with torch.no_grad():
-        pm.paramix(*tensors, OFFSETS, keep=2)
-    assert kept == [0, 2, 0]
+        pm.paramix(*tensors, OFFSETS, checkpoint_every=2)
+    assert intervals == [0, 2, 0]
 
 
 def test_noncontiguous_tensors_are_read_right(generator):
-    tensors = cases.chain(generator, OFFSETS, 2, 6)
+    tensors = cases.make_chain(generator, OFFSETS, 2, 6)
     awkward = [tensor.mT.contiguous().mT for tensor in tensors]
     assert not awkward[1].is_contiguous()
     cases.assert_close(pm.paramix(*awkward, OFFSETS), pm.paramix(*tensors, OFFSETS), 1e-12)
 
 
 def test_empty_batches_and_a_frozen_chain(generator):
-    tensors = cases.chain(generator, OFFSETS, 0, 6)
+    tensors = cases.make_chain(generator, OFFSETS, 0, 6)
     assert pm.paramix(*tensors, OFFSETS).shape == (0, 6, 4)
     assert pm.link_mix(torch.ones(0, 6, 1), torch.ones(0, 6, 2), [0]).shape == (0, 6, 2)
     linear = nn.Linear(4, 4).double()
-    chain = cases.chain(generator, OFFSETS, 2, 6)
+    chain = cases.make_chain(generator, OFFSETS, 2, 6)
     pm.paramix(chain[0], linear(chain[1]), *chain[2:], OFFSETS).sum().backward()
     assert linear.weight.grad is not None
 

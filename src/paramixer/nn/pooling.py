@@ -6,19 +6,19 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from paramixer.nn import init
-from paramixer.ops.chain import computing
+from paramixer.ops.chain import compute_dtype
 
 
 class Pooling(nn.Module):
-    """Values ``[batch, length, channels]`` to what the linear layer reads; rows past a sequence's length are zero."""
+    """Turns values ``[batch, length, channels]``, zero past a sequence's length, into what the linear layer reads."""
 
     def __init__(self, length: int, channels: int) -> None:
         super().__init__()
         self.length, self.width = length, channels
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
-        """Pooled values ``[batch, width]``, or ``[batch, length, width]`` where every position answers."""
-        raise TypeError(f"{type(self).__name__} does not say how it pools")
+        """Return pooled values ``[batch, width]``, or ``[batch, length, width]`` if every position has an answer."""
+        raise NotImplementedError
 
 
 class Flat(Pooling):
@@ -29,7 +29,7 @@ class Flat(Pooling):
         self.width = length * channels
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
-        """``[batch, length * channels]``."""
+        """Return ``[batch, length * channels]``."""
         missing = self.length - values.shape[1]
         # Padding by nothing would still copy.
         return (F.pad(values, (0, 0, 0, missing)) if missing else values).flatten(1)
@@ -39,7 +39,7 @@ class Cls(Pooling):
     """Reads position 0, where the data puts a CLS token."""
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
-        """``[batch, channels]``."""
+        """Return ``[batch, channels]``."""
         return values[:, 0]
 
 
@@ -47,11 +47,11 @@ class Mean(Pooling):
     """Reads the mean over the sequence's own positions."""
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
-        """``[batch, channels]``."""
+        """Return ``[batch, channels]``."""
         if lengths is None:
             return values.mean(1)
         # Half precision holds neither long sums nor long lengths.
-        total = values.sum(1, dtype=computing(values.dtype))
+        total = values.sum(1, dtype=compute_dtype(values.dtype))
         return (total / lengths.clamp(min=1)[:, None]).to(values.dtype)
 
 
@@ -59,7 +59,7 @@ class Token(Pooling):
     """No pooling: every position gets an answer of its own."""
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
-        """``[batch, length, channels]``."""
+        """Return ``[batch, length, channels]``."""
         return values
 
 
@@ -83,10 +83,15 @@ class Head(nn.Module):
     ) -> None:
         super().__init__()
         self.pooling = POOLINGS[pooling](length, channels)
-        self.linear = init.linear(self.pooling.width, outputs, generator)
+        self.linear = init.skip_draws(lambda: nn.Linear(self.pooling.width, outputs))
         self.squeeze = target == "value" and outputs == 1
+        self.reset_parameters(generator)
+
+    def reset_parameters(self, generator: Generator | None = None) -> None:
+        """Draw weight, then bias, as torch draws linear layers."""
+        init.draw_linear_(self.linear, generator)
 
     def forward(self, values: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """``[batch, outputs]``; ``[batch, length, outputs]`` for tokens; ``[batch]`` for a single value."""
+        """Return ``[batch, outputs]``; ``[batch, length, outputs]`` for tokens; ``[batch]`` for a single value."""
         answer: Tensor = self.linear(self.pooling(values, lengths))
         return answer.squeeze(-1) if self.squeeze else answer

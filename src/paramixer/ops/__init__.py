@@ -1,4 +1,4 @@
-"""link_mix, paramix and their MLP: one door, several engines."""
+"""The operators link_mix, paramix and mlp: one API, several backends."""
 
 from paramixer.ops.backends import Availability, backend, backends
 from paramixer.ops.functional import link_mix, mlp, paramix

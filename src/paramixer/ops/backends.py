@@ -1,4 +1,4 @@
-"""One door, several engines: which there are, which one serves, and why."""
+"""The registry of backends: which exist, which are available, and which one serves a call."""
 
 from __future__ import annotations
 
@@ -14,116 +14,122 @@ from paramixer.ops import cpu, reference
 from paramixer.ops.chain import Chain
 
 
-class Engine(Protocol):
-    """What a module must offer to serve the operators; ``reference`` says what each function means.
+class Backend(Protocol):
+    """What a module implements to serve the operators; ``reference`` defines the result of each function.
 
-    Engines get float32 or float64 tensors whose shapes, dtypes and lengths have been checked.
+    Backends get float32 or float64 tensors whose shapes, dtypes and lengths have been checked.
     """
 
-    def missing(self) -> str | None:
-        """Why the engine cannot run in this process; None where it can."""
+    def unavailable_reason(self) -> str | None:
+        """Why the backend cannot run in this process; None if it can."""
 
-    def refuses(self, values: Tensor) -> str | None:
-        """Why the engine cannot serve such values; None where it can."""
+    def unsupported_reason(self, values: Tensor) -> str | None:
+        """Why the backend cannot compute with such values; None if it can."""
 
     def link_mix(self, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
-        """One factor with given weights."""
+        """Apply one factor with given weights."""
 
     def link_mix_backward(
         self, grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
     ) -> tuple[Tensor, Tensor]:
-        """Gradients of weights and values."""
+        """Return the gradients of weights and values."""
 
-    def paramix(self, chain: Chain, keep: int) -> tuple[Tensor, Tensor]:
-        """The chain's output, and the factors' inputs kept for the backward pass."""
+    def paramix(self, chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
+        """Return the chain's output and the factor inputs stored for the backward pass."""
 
-    def paramix_backward(self, grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tuple[Tensor, ...]:
-        """Gradients of inputs, values, w1, b1, w2, b2."""
+    def paramix_backward(
+        self, grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Return the gradients of inputs, values, w1, b1, w2, b2."""
 
     def mlp(self, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
-        """A linear layer, GELU and another linear layer for every token."""
+        """Apply a linear layer, GELU and another linear layer to every token."""
 
     def mlp_backward(
         self, grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, ...]:
-        """Gradients of inputs, w1, b1, w2, b2."""
+        """Return the gradients of inputs, w1, b1, w2, b2."""
 
     def lookup(self, ids: Tensor, table: Tensor) -> Tensor:
-        """The table's rows of these ids."""
+        """Return the table's rows with these ids."""
 
     def lookup_backward(self, grad: Tensor, ids: Tensor, rows: int) -> Tensor:
-        """Row by row the sum of the gradients of all tokens with that id."""
+        """Return, for every row, the sum of the gradients of all tokens with that id."""
 
     def dropout(self, values: Tensor, p: float, seed: int) -> Tensor:
-        """Values with a share p of them zero and the others scaled by 1 / (1 - p)."""
+        """Set a fraction p of the values to zero and scale the others by 1 / (1 - p)."""
 
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether an engine can run in this process, and if not, why. True where it can."""
+    """Whether a backend can run in this process, and the reason if it cannot. True if it can."""
 
     available: bool
-    why: str
+    reason: str
 
     def __bool__(self) -> bool:
         return self.available
 
     def __str__(self) -> str:
-        return "available" if self.available else f"not available: {self.why}"
+        return "available" if self.available else f"not available: {self.reason}"
 
 
 # In the order in which "auto" tries them.
-ENGINES: dict[str, Engine] = {"cpu": cpu, "reference": reference}
-NOT_BUILT = {"triton": "this version has no Triton engine yet"}
+BACKENDS: dict[str, Backend] = {"cpu": cpu, "reference": reference}
+NOT_IMPLEMENTED = {"triton": "this version has no Triton backend yet"}
 
-# The contexts that are open, the newest last.
-_asked_for: list[list[str]] = []
+# The open contexts, the newest last.
+_requested: list[list[str]] = []
 
 
 def backend(name: str) -> AbstractContextManager[None]:
-    """Serve the operators by the engine of this name within the block.
+    """Run the operators on the backend of this name within the block.
 
-    ``"auto"`` takes the fastest engine that can serve each call; any other name is taken at its word, and a call that
-    this engine cannot serve raises. Holds for the whole process, as ``torch.set_num_threads`` does, because autograd
-    may run backward passes in threads of its own. It takes precedence over the variable PARAMIXER_BACKEND.
+    ``"auto"`` selects the fastest backend that can serve each call. With any other name, a call that this backend
+    cannot serve raises. The choice holds for the whole process, as with ``torch.set_num_threads``, because autograd may
+    run backward passes in threads of its own. It takes precedence over the environment variable PARAMIXER_BACKEND.
 
     >>> with backend("reference"):
     ...     pass
     """
     _check_name(name, "pm.backend")
-    return _asking_for(name)
+    return _request(name)
 
 
 @contextmanager
-def _asking_for(name: str) -> Iterator[None]:
+def _request(name: str) -> Iterator[None]:
     entry = [name]
-    _asked_for.append(entry)
+    _requested.append(entry)
     try:
         yield
     finally:
         # Not simply the last: contexts of two threads may end in any order.
-        _asked_for[:] = [other for other in _asked_for if other is not entry]
+        _requested[:] = [other for other in _requested if other is not entry]
 
 
 def backends() -> dict[str, Availability]:
-    """Every engine by name: whether it can run in this process, and why not where it cannot."""
-    found = {name: engine.missing() for name, engine in ENGINES.items()} | NOT_BUILT
-    return {name: Availability(why is None, why or "") for name, why in found.items()}
+    """Return every backend by name: whether it can run in this process, and why not if it cannot."""
+    reasons = {name: candidate.unavailable_reason() for name, candidate in BACKENDS.items()} | NOT_IMPLEMENTED
+    return {name: Availability(reason is None, reason or "") for name, reason in reasons.items()}
 
 
-def serving(values: Tensor) -> Engine:
-    """The engine for a call with these values, chosen when the operator runs."""
-    name = _asked_for[-1][0] if _asked_for else os.environ.get("PARAMIXER_BACKEND") or "auto"
+def select_backend(values: Tensor) -> Backend:
+    """Return the backend for a call with these values; called when the operator runs."""
+    name = _requested[-1][0] if _requested else os.environ.get("PARAMIXER_BACKEND") or "auto"
     if name == "auto":
-        return next(engine for engine in ENGINES.values() if not (engine.missing() or engine.refuses(values)))
+        return next(candidate for candidate in BACKENDS.values() if not _refusal(candidate, values))
     _check_name(name, "PARAMIXER_BACKEND")
-    why = NOT_BUILT.get(name) or ENGINES[name].missing() or ENGINES[name].refuses(values)
-    if why:
-        raise RuntimeError(f"backend {name!r} cannot serve this call: {why}; use pm.backend('auto')")
-    return ENGINES[name]
+    reason = NOT_IMPLEMENTED.get(name) or _refusal(BACKENDS[name], values)
+    if reason:
+        raise RuntimeError(f"backend {name!r} cannot serve this call: {reason}; use pm.backend('auto')")
+    return BACKENDS[name]
+
+
+def _refusal(candidate: Backend, values: Tensor) -> str | None:
+    return candidate.unavailable_reason() or candidate.unsupported_reason(values)
 
 
 def _check_name(name: str, origin: str) -> None:
-    names = ["auto", *ENGINES, *NOT_BUILT]
+    names = ["auto", *BACKENDS, *NOT_IMPLEMENTED]
     if name not in names:
         raise ValueError(f"{origin}: there is no backend {name!r}; choose from {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""What a chain of factors is made of, as the engines get it: checked, and in float32 or float64."""
+"""The arguments of a chain of factors as the backends get them: checked, and in float32 or float64."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Chain(NamedTuple):
-    """The arguments of ``paramix``; see there for their meaning."""
+    """The arguments of :func:`paramixer.paramix`, which documents them."""
 
     inputs: Tensor
     values: Tensor
@@ -21,29 +21,29 @@ class Chain(NamedTuple):
     lengths: Tensor | None
     residual: str
     ring: bool
-    symbols: Tensor | None = None
+    row_ids: Tensor | None = None
 
     @property
     def factors(self) -> int:
         """M, the number of factors."""
         return self.w1.shape[0]
 
-    def widened(self) -> Chain:
-        """The same chain with half precision turned into float32."""
+    def widen(self) -> Chain:
+        """Return the chain with half precision converted to float32."""
         inputs, values, w1, b1, w2, b2 = (widen(tensor) for tensor in self[:6])
         return self._replace(inputs=inputs, values=values, w1=w1, b1=b1, w2=w2, b2=b2)
 
 
 def widen(tensor: Tensor) -> Tensor:
-    """Half precision is computed in float32."""
-    return tensor.to(computing(tensor.dtype))
+    """Return the tensor in the dtype in which backends compute: half precision becomes float32."""
+    return tensor.to(compute_dtype(tensor.dtype))
 
 
-def computing(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which engines compute for tensors of this one."""
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which backends compute for tensors of this dtype."""
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
-def kept_factors(factors: int, keep: int) -> int:
-    """How many factors' inputs a forward pass keeps beside the values themselves, which are factor 0's."""
-    return (factors - 1) // keep if keep else 0
+def count_checkpoints(factors: int, checkpoint_every: int) -> int:
+    """Return how many factor inputs a forward pass stores besides the values, which are the input of factor 0."""
+    return (factors - 1) // checkpoint_every if checkpoint_every else 0

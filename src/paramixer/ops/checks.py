@@ -1,4 +1,4 @@
-"""What the operators ask of their arguments, and what they say when they do not get it."""
+"""Checks of the operators' arguments; errors name the value and the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def check_tensors(operator: str, shapes: dict[str, tuple[Tensor, str]]) -> None:
-    """Each argument is a float tensor of its named axes; equal axes are equally long; all share dtype and device."""
+    """Check that every argument is a float tensor with its named axes, and that axes, dtypes and devices agree."""
     known: dict[str, tuple[int, str]] = {}
     reference_name, (reference, _) = next(iter(shapes.items()))
     for name, (tensor, axes) in shapes.items():
@@ -47,41 +47,41 @@ def check_tensors(operator: str, shapes: dict[str, tuple[Tensor, str]]) -> None:
             raise ValueError(f"{operator}: {owner} has no {axis}; there must be at least one")
 
 
-def offset_tensor(operator: str, offsets: Tensor | Sequence[object], shape: Sequence[int], axes: str) -> Tensor:
-    """Offsets as the operators take them: int64 on the CPU, of this shape."""
-    tensor = whole_numbers(operator, "offsets", offsets).cpu()
+def as_offsets(operator: str, offsets: Tensor | Sequence[object], shape: Sequence[int], axes: str) -> Tensor:
+    """Return the offsets as an int64 tensor of this shape on the CPU."""
+    tensor = as_int64(operator, "offsets", offsets).cpu()
     if list(tensor.shape) != list(shape):
         raise ValueError(f"{operator}: offsets have shape {list(tensor.shape)}, expected {axes} = {list(shape)}")
     return tensor
 
 
-def length_tensor(operator: str, lengths: Tensor | Sequence[int] | None, batch: int) -> Tensor | None:
-    """Lengths as the operators take them: int64 ``[batch]``. Their values are checked when the operator runs."""
+def as_lengths(operator: str, lengths: Tensor | Sequence[int] | None, batch: int) -> Tensor | None:
+    """Return the lengths as an int64 tensor ``[batch]``; their values are checked when the operator runs."""
     if lengths is None:
         return None
-    tensor = whole_numbers(operator, "lengths", lengths)
+    tensor = as_int64(operator, "lengths", lengths)
     if list(tensor.shape) != [batch]:
         raise ValueError(f"{operator}: lengths have shape {list(tensor.shape)}, expected [batch] = [{batch}]")
     return tensor.contiguous()
 
 
-def symbol_tensor(operator: str, symbols: Tensor, values: Tensor) -> Tensor:
-    """Rows of a table as the operators take them: int64 ``[batch, length]``. Their values are checked when it runs."""
-    tensor = whole_numbers(operator, "symbols", symbols)
+def as_row_ids(operator: str, row_ids: Tensor, values: Tensor) -> Tensor:
+    """Return the row ids as int64 ``[batch, length]``; their values are checked when the operator runs."""
+    tensor = as_int64(operator, "row_ids", row_ids)
     if tensor.shape != values.shape[:2]:
         raise ValueError(
-            f"{operator}: symbols have shape {list(tensor.shape)}, expected [batch, length] = {list(values.shape[:2])}"
+            f"{operator}: row_ids have shape {list(tensor.shape)}, expected [batch, length] = {list(values.shape[:2])}"
         )
     return tensor.to(values.device)
 
 
 def past_end(lengths: Tensor, width: int) -> Tensor:
-    """Which positions lie past the end of each sequence, bool ``[batch, width]``."""
+    """Return a mask of the positions past the end of each sequence, bool ``[batch, width]``."""
     return torch.arange(width, device=lengths.device) >= lengths[:, None]
 
 
 def check_length_values(operator: str, lengths: Tensor | None, length: int) -> None:
-    """Every sequence has between 0 and ``length`` positions."""
+    """Check that every length is between 0 and ``length``."""
     if lengths is None or lengths.numel() == 0:
         return
     outside = ((lengths < 0) | (lengths > length)).nonzero().flatten()
@@ -92,35 +92,38 @@ def check_length_values(operator: str, lengths: Tensor | None, length: int) -> N
         )
 
 
-def check_symbol_values(operator: str, symbols: Tensor | None, rows: int) -> None:
-    """Every symbol has a row of the table."""
-    if symbols is None or symbols.numel() == 0:
+def check_row_id_values(operator: str, row_ids: Tensor | None, rows: int) -> None:
+    """Check that every row id names a row of the table."""
+    if row_ids is None or row_ids.numel() == 0:
         return
-    for symbol in symbols.aminmax():
-        if not 0 <= symbol < rows:
-            raise ValueError(f"{operator}: symbol {int(symbol)} has no row in a table of {rows}")
+    for row_id in row_ids.aminmax():
+        if not 0 <= row_id < rows:
+            raise ValueError(f"{operator}: row id {int(row_id)} is outside the table, which has {rows} rows")
 
 
 def check_residual(operator: str, residual: str) -> None:
-    """The residual is one of the three modes."""
+    """Check that the residual is one of the three modes."""
     if residual not in RESIDUALS:
         raise ValueError(f"{operator}: residual={residual!r}; choose from {', '.join(RESIDUALS)}")
 
 
 def check_ring(operator: str, ring: bool) -> None:
-    """A ring or none; anything else would be one by accident."""
+    """Check that ring is a bool."""
     if not isinstance(ring, bool):
         raise TypeError(f"{operator}: ring={ring!r}; it is True or False")
 
 
-def check_keep(operator: str, keep: int) -> None:
-    """At least every so many factors' inputs are kept."""
-    if not isinstance(keep, int) or keep < 1:
-        raise ValueError(f"{operator}: keep={keep}; keep the input of every factor with 1, of every second with 2, ...")
+def check_checkpoint_every(operator: str, checkpoint_every: int) -> None:
+    """Check that checkpoint_every is a positive whole number."""
+    if not isinstance(checkpoint_every, int) or checkpoint_every < 1:
+        raise ValueError(
+            f"{operator}: checkpoint_every={checkpoint_every}; store the input of every factor with 1, "
+            "of every second with 2, ..."
+        )
 
 
 def check_forward_mode(operator: str, *tensors: Tensor) -> None:
-    """Torch's custom ops drop tangents without a word; say so instead."""
+    """Raise under forward-mode differentiation: torch's custom ops drop tangents silently."""
     if not torch.compiler.is_compiling() and any(_has_tangent(tensor) for tensor in tensors):
         raise RuntimeError(
             f"{operator} has no forward-mode derivative; use reverse mode (backward, torch.autograd.grad)"
@@ -131,14 +134,14 @@ def _has_tangent(tensor: Tensor) -> bool:
     return unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]
 
 
-def autocasting(tensor: Tensor) -> bool:
-    """Whether an autocast is active for the tensor's device."""
+def is_autocasting(tensor: Tensor) -> bool:
+    """Return whether autocast is active for the tensor's device."""
     device = tensor.device.type
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
-def whole_numbers(operator: str, name: str, numbers: object) -> Tensor:
-    """Whole numbers as an int64 tensor."""
+def as_int64(operator: str, name: str, numbers: object) -> Tensor:
+    """Return whole numbers as an int64 tensor."""
     try:
         tensor = torch.as_tensor(numbers)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The C++ engine: checks out what it serves, allocates its outputs, and calls the compiled kernels."""
+"""The CPU backend: allocates outputs and calls the compiled C++ kernels."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import torch
 from torch import Tensor
 
 from paramixer.ops import reference
-from paramixer.ops.chain import Chain, kept_factors
+from paramixer.ops.chain import Chain, count_checkpoints
 
-# In elements: below this, torch's own allocation is no slower.
+# In elements: for smaller tensors torch's own allocator is as fast.
 _LARGE = 2**18
 
 _engine: ModuleType | None = None
-_why: str | None = None
+_unavailable: str | None = None
 try:
     from paramixer.ops import _engine as _compiled
 
     _engine = _compiled
 except ImportError as error:
-    # Beside this file in a wheel; an editable install leaves it where the compiled module would be.
-    _places = Path(__file__).parent, Path(sysconfig.get_path("platlib"), "paramixer", "ops")
-    _notes = [place / "engine_missing.txt" for place in _places]
-    _why = next((n.read_text() for n in _notes if n.exists()), f"its compiled module does not load: {error}")
+    # The build leaves its reason beside this file in a wheel, and in site-packages for an editable install.
+    _folders = Path(__file__).parent, Path(sysconfig.get_path("platlib"), "paramixer", "ops")
+    _notes = [folder / "engine_missing.txt" for folder in _folders]
+    _unavailable = next((n.read_text() for n in _notes if n.exists()), f"its compiled module does not load: {error}")
 
 
-def missing() -> str | None:
-    """Why this engine cannot run here; None where it can."""
-    return _why
+def unavailable_reason() -> str | None:
+    """Return why this backend cannot run in this process; None if it can."""
+    return _unavailable
 
 
 def instruction_set() -> str | None:
-    """The instruction set whose kernels run here; None without the engine."""
+    """Return the instruction set of the kernels in use; None without the compiled module."""
     return None if _engine is None else str(_engine.instruction_set())
 
 
-def refuses(values: Tensor) -> str | None:
-    """Why this engine cannot serve such tensors; None where it can."""
+def unsupported_reason(values: Tensor) -> str | None:
+    """Return why this backend cannot compute with such tensors; None if it can."""
     if values.device.type != "cpu":
         return f"it serves tensors on the CPU, these are on {values.device}"
     if values.dtype != torch.float32:
@@ -64,21 +64,21 @@ def link_mix_backward(
     return grads
 
 
-def paramix(chain: Chain, keep: int) -> tuple[Tensor, Tensor]:
+def paramix(chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
     """See ``reference.paramix``."""
     mixed = _like(chain.values)
-    kept = _empty(kept_factors(chain.factors, keep), *chain.values.shape)
+    checkpoints = _empty(count_checkpoints(chain.factors, checkpoint_every), *chain.values.shape)
     if chain.lengths is not None:
-        # Past the lengths nothing is written; those rows are zero as the reference's are.
-        kept.zero_()
-    _kernels().paramix(*_arguments(chain), keep, mixed, kept)
-    return mixed, kept
+        # The kernels write nothing past the lengths; those rows are zero as in the reference.
+        checkpoints.zero_()
+    _kernels().paramix(*_arguments(chain), checkpoint_every, mixed, checkpoints)
+    return mixed, checkpoints
 
 
-def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tuple[Tensor, ...]:
+def paramix_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints: Tensor) -> tuple[Tensor, ...]:
     """See ``reference.paramix_backward``."""
     grads = tuple(_like(tensor) for tensor in chain[:6])
-    _kernels().paramix_backward(*_plain(grad), *_arguments(chain), keep, *_plain(kept), *grads)
+    _kernels().paramix_backward(*_plain(grad), *_arguments(chain), checkpoint_every, *_plain(checkpoints), *grads)
     return grads
 
 
@@ -122,13 +122,13 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
 
 
 def _kernels() -> ModuleType:
-    assert _engine is not None, _why
+    assert _engine is not None, _unavailable
     return _engine
 
 
 def _arguments(chain: Chain) -> tuple[object, ...]:
     indices = _indices(chain.offsets, chain.lengths)
-    return (*_plain(*chain[:6]), *indices, chain.residual, chain.ring, _on_cpu(chain.symbols))
+    return (*_plain(*chain[:6]), *indices, chain.residual, chain.ring, _on_cpu(chain.row_ids))
 
 
 def _indices(offsets: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -140,7 +140,7 @@ def _on_cpu(numbers: Tensor | None) -> Tensor | None:
 
 
 def _plain(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Contiguous tensors without history, which is what the kernels' borrowed pointers need."""
+    """Return contiguous tensors without autograd history; the kernels borrow their memory."""
     return tuple(tensor.detach().contiguous() for tensor in tensors)
 
 
@@ -149,7 +149,7 @@ def _like(tensor: Tensor) -> Tensor:
 
 
 def _empty(*shape: int) -> Tensor:
-    """Large tensors come from the engine's memory, which is kept from step to step; the system's is mapped anew."""
+    """Return an uninitialized tensor; large ones come from the caching allocator, which saves the page faults."""
     if math.prod(shape) < _LARGE:
         return torch.empty(shape)
     tensor: Tensor = _kernels().empty(shape)

@@ -1,4 +1,4 @@
-"""Dropout whose mask is a hash of (seed, element): cheap, stateless, the same for every engine and thread count."""
+"""Dropout whose mask is a hash of (seed, element): fast, stateless, equal for all backends and thread counts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from paramixer.ops.backends import serving
+from paramixer.ops.backends import select_backend
 from paramixer.ops.chain import widen
 
 
 @custom_op("paramixer::dropout", mutates_args=())
 def dropout_op(values: Tensor, p: float, seed: Tensor) -> Tensor:
-    """Values with a share p of them zero and the others scaled by 1 / (1 - p)."""
+    """Set a fraction p of the values to zero and scale the others by 1 / (1 - p)."""
     wide = widen(values)
-    return serving(wide).dropout(wide, p, int(seed)).to(values.dtype)
+    return select_backend(wide).dropout(wide, p, int(seed)).to(values.dtype)
 
 
 @dropout_op.register_fake
@@ -37,10 +37,10 @@ dropout_op.register_autograd(_gradients, setup_context=_save)
 
 
 class Dropout(torch.nn.Dropout):
-    """torch's dropout with a cheaper mask. Every call draws a seed from torch's global generator, and nothing more."""
+    """torch's dropout with a faster mask. Every call draws one seed from torch's global generator."""
 
     def forward(self, values: Tensor) -> Tensor:
-        """Values of any shape, dropped while training."""
+        """Apply dropout to values of any shape while training; return them unchanged otherwise."""
         if not self.training or self.p == 0:
             return values
         dropped: Tensor = dropout_op(values, self.p, torch.randint(2**62, ()))

@@ -1,4 +1,4 @@
-"""link_mix, paramix and mlp as they are called: arguments checked and brought into shape, then the custom op."""
+"""The functions that users call: link_mix, paramix and mlp check their arguments and call the custom ops."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from torch import Tensor
 
 from paramixer.ops.chain import Chain
 from paramixer.ops.checks import (
-    autocasting,
+    as_lengths,
+    as_offsets,
+    as_row_ids,
+    check_checkpoint_every,
     check_forward_mode,
-    check_keep,
     check_residual,
     check_ring,
     check_tensors,
-    length_tensor,
-    offset_tensor,
-    symbol_tensor,
+    is_autocasting,
 )
 from paramixer.ops.torch_ops import link_mix_op, mlp_op, paramix_op
 
@@ -35,8 +35,8 @@ def link_mix(
         weights: ``[batch, length, links]``, the entries of one sparse factor, row by row.
         values: ``[batch, length, channels]``.
         offsets: ``[links]``, whole numbers of any sign and size; links that coincide add.
-        lengths: ``[batch]``, 0 to length: each sequence lives on a ring of its own length. Rows past it come out zero,
-            may hold NaN, and touch no output and no gradient.
+        lengths: ``[batch]``, 0 to length: each sequence has a ring of its own length. Rows past it may hold NaN, affect
+            no output and no gradient, and are zero in the output.
         ring: with False a link that leaves the sequence contributes nothing; with offsets <= 0 the mix is then causal.
 
     Returns:
@@ -49,8 +49,8 @@ def link_mix(
     mixed: Tensor = link_mix_op(
         weights,
         values,
-        offset_tensor("link_mix", offsets, weights.shape[2:], "[links]"),
-        length_tensor("link_mix", lengths, values.shape[0]),
+        as_offsets("link_mix", offsets, weights.shape[2:], "[links]"),
+        as_lengths("link_mix", lengths, values.shape[0]),
         ring,
     )
     return mixed
@@ -67,16 +67,16 @@ def paramix(
     residual: str = "factor",
     lengths: Tensor | Sequence[int] | None = None,
     ring: bool = True,
-    keep: int = 1,
-    symbols: Tensor | None = None,
+    checkpoint_every: int = 1,
+    row_ids: Tensor | None = None,
 ) -> Tensor:
-    """The whole chain of factors in one call; each factor's entries are written by an MLP from the inputs.
+    """Apply the whole chain of factors; an MLP computes each factor's entries from the inputs.
 
     For every factor m: ``weights = gelu(inputs @ w1[m] + b1[m]) @ w2[m] + b2[m]``, then
     ``values = link_mix(weights, values, offsets[m])`` plus the residual.
 
     Args:
-        inputs: ``[batch, length, inputs]``, what the MLPs read; with symbols a table ``[symbols, inputs]``.
+        inputs: ``[batch, length, inputs]``, what the MLPs read; with row_ids a table ``[rows, inputs]``.
         values: ``[batch, length, channels]``, what is mixed.
         w1: ``[factors, inputs, hidden]``.
         b1: ``[factors, hidden]``.
@@ -87,19 +87,19 @@ def paramix(
             nothing.
         lengths: as in :func:`link_mix`.
         ring: as in :func:`link_mix`.
-        keep: the forward pass keeps every keep-th factor's input for the backward pass, which recomputes the others:
-            1 is fastest, larger numbers save memory.
-        symbols: ``[batch, length]``, whose row of the table each position has: the result is that of the inputs
-            ``table[symbols]``, but every row writes its links only once, however many positions have it.
+        checkpoint_every: the forward pass stores the input of every checkpoint_every-th factor; the backward pass
+            recomputes the others. 1 is fastest, larger numbers save memory.
+        row_ids: ``[batch, length]``, the table row of each position. The result equals that of the inputs
+            ``table[row_ids]``, but the links of a row are computed once, however many positions share it.
 
     Returns:
         ``[batch, length, channels]`` in the dtype of values.
     """
-    chain = checked_chain("paramix", inputs, values, w1, b1, w2, b2, offsets, residual, lengths, ring, symbols)
-    check_keep("paramix", keep)
+    chain = build_chain("paramix", inputs, values, w1, b1, w2, b2, offsets, residual, lengths, ring, row_ids)
+    check_checkpoint_every("paramix", checkpoint_every)
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in chain[:6])
     mixed: Tensor
-    mixed, _ = paramix_op(*chain, keep if differentiable else 0)
+    mixed, _ = paramix_op(*chain, checkpoint_every if differentiable else 0)
     return mixed
 
 
@@ -111,7 +111,7 @@ def mlp(
     b2: Tensor,
     lengths: Tensor | Sequence[int] | None = None,
 ) -> Tensor:
-    """``gelu(inputs @ w1 + b1) @ w2 + b2`` for every token, without storing the hidden layer.
+    """Return ``gelu(inputs @ w1 + b1) @ w2 + b2`` for every token, without storing the hidden layer.
 
     Args:
         inputs: ``[batch, length, inputs]``.
@@ -134,11 +134,11 @@ def mlp(
     }
     check_tensors("mlp", shapes)
     check_forward_mode("mlp", inputs, w1, b1, w2, b2)
-    out: Tensor = mlp_op(inputs, w1, b1, w2, b2, length_tensor("mlp", lengths, inputs.shape[0]))
+    out: Tensor = mlp_op(inputs, w1, b1, w2, b2, as_lengths("mlp", lengths, inputs.shape[0]))
     return out
 
 
-def checked_chain(
+def build_chain(
     operator: str,
     inputs: Tensor,
     values: Tensor,
@@ -150,13 +150,13 @@ def checked_chain(
     residual: str,
     lengths: Tensor | Sequence[int] | None,
     ring: bool,
-    symbols: Tensor | None = None,
+    row_ids: Tensor | None = None,
 ) -> Chain:
-    """The arguments of :func:`paramix`, checked and as the custom ops take them."""
+    """Check the arguments of :func:`paramix` and return them as the custom ops take them."""
     inputs, values, w1, b1, w2, b2 = _autocast(inputs, values, w1, b1, w2, b2)
     shapes = {
         "values": (values, "batch length channels"),
-        "inputs": (inputs, "batch length inputs" if symbols is None else "symbols inputs"),
+        "inputs": (inputs, "batch length inputs" if row_ids is None else "rows inputs"),
         "w1": (w1, "factors inputs hidden"),
         "b1": (b1, "factors hidden"),
         "w2": (w2, "factors hidden links"),
@@ -166,18 +166,18 @@ def checked_chain(
     check_forward_mode(operator, inputs, values, w1, b1, w2, b2)
     check_residual(operator, residual)
     check_ring(operator, ring)
-    table = offset_tensor(operator, offsets, b2.shape, "[factors, links]")
-    counts = length_tensor(operator, lengths, values.shape[0])
-    if symbols is not None:
-        symbols = symbol_tensor(operator, symbols, values)
-    return Chain(inputs, values, w1, b1, w2, b2, table, counts, residual, ring, symbols)
+    table = as_offsets(operator, offsets, b2.shape, "[factors, links]")
+    counts = as_lengths(operator, lengths, values.shape[0])
+    if row_ids is not None:
+        row_ids = as_row_ids(operator, row_ids, values)
+    return Chain(inputs, values, w1, b1, w2, b2, table, counts, residual, ring, row_ids)
 
 
 def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Within autocast, float32 and half tensors take its dtype, as they do in torch's own linear layers."""
+    """Cast float32 and half tensors to autocast's dtype if it is active, as torch's linear layers do."""
     if not all(isinstance(tensor, Tensor) for tensor in tensors):
         return tensors
-    if not autocasting(tensors[0]):
+    if not is_autocasting(tensors[0]):
         return tensors
     dtype = torch.get_autocast_dtype(tensors[0].device.type)
     return tuple(

@@ -1,4 +1,4 @@
-"""Embeddings whose gradient is summed by the engine: torch's own takes longer over it than over a whole block."""
+"""Embeddings whose gradient is summed by the backend: torch's own sum takes longer than a whole block."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 from torch import Tensor, nn
 from torch.library import custom_op
 
-from paramixer.ops.backends import serving
+from paramixer.ops.backends import select_backend
 from paramixer.ops.chain import widen
 
 
 @custom_op("paramixer::lookup", mutates_args=())
 def lookup_op(ids: Tensor, table: Tensor, pad: int | None) -> Tensor:
-    """Rows of the table; that of pad has no gradient."""
-    return serving(widen(table[:0])).lookup(ids, table)
+    """Return rows of the table; the row of pad gets no gradient."""
+    return select_backend(widen(table[:0])).lookup(ids, table)
 
 
 @custom_op("paramixer::lookup_backward", mutates_args=())
 def lookup_backward_op(grad: Tensor, ids: Tensor, rows: int, pad: int | None) -> Tensor:
-    """The gradient of the table."""
+    """Return the gradient of the table."""
     wide = widen(grad).reshape(-1, grad.shape[-1])
-    dtable = serving(wide).lookup_backward(wide, ids.long().reshape(-1), rows)
+    dtable = select_backend(wide).lookup_backward(wide, ids.long().reshape(-1), rows)
     if pad is not None:
         dtable[pad] = 0
     return dtable.to(grad.dtype)
@@ -51,14 +51,14 @@ lookup_op.register_autograd(_gradients, setup_context=_save)
 
 
 def lookup(ids: Tensor, table: Tensor, pad: int | None = None) -> Tensor:
-    """Rows ``[*ids, width]`` of a table ``[rows, width]``; that of pad gets no gradient."""
+    """Return rows ``[*ids, width]`` of a table ``[rows, width]``; the row of pad gets no gradient."""
     rows: Tensor = lookup_op(ids, table, pad)
     return rows
 
 
 class Embedding(nn.Embedding):
-    """torch's embedding with a cheaper gradient; the row of ``padding_idx`` gets none."""
+    """torch's embedding with a faster gradient; the row of ``padding_idx`` gets none."""
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The rows of these ids."""
+        """Return the rows with these ids."""
         return lookup(ids, self.weight, self.padding_idx)

@@ -1,7 +1,7 @@
-"""The equations in plain PyTorch: the truth every engine is tested against.
+"""The equations in plain PyTorch, against which every backend is tested.
 
-Nothing here builds [batch, length, links, channels]; links are accumulated one by one. A sequence with a length of its
-own is cut out and treated as a whole sequence of that length, so that what lies past its end cannot matter.
+Nothing here builds [batch, length, links, channels]; links are accumulated one by one. A sequence with its own length
+is sliced out and computed as a whole sequence of that length, so that rows past its end have no effect.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paramixer.ops.chain import Chain, kept_factors
+from paramixer.ops.chain import Chain, count_checkpoints
 
 
-def missing() -> str | None:
-    """Why this engine cannot run here; None where it can."""
+def unavailable_reason() -> str | None:
+    """Return why this backend cannot run in this process; None if it can."""
     return None
 
 
-def refuses(values: Tensor) -> str | None:
-    """Why this engine cannot serve such tensors; None where it can."""
+def unsupported_reason(values: Tensor) -> str | None:
+    """Return why this backend cannot compute with such tensors; None if it can."""
     return None
 
 
 def link_mix(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
-    """``out[b, i] = sum_k weights[b, i, k] * values[b, i + offsets[k]]``."""
+    """Return ``out[b, i] = sum_k weights[b, i, k] * values[b, i + offsets[k]]``."""
     mixed = torch.zeros_like(values, memory_format=torch.contiguous_format)
     for batch, length in _sequences(values, lengths):
         mixed[batch, :length] = _mix(weights[batch, :length], values[batch, :length], offsets, ring)
@@ -36,7 +36,7 @@ def link_mix(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor |
 def link_mix_backward(
     grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the weights and of the values."""
+    """Return the gradients of weights and values."""
     dweights = torch.zeros_like(weights, memory_format=torch.contiguous_format)
     dvalues = torch.zeros_like(values, memory_format=torch.contiguous_format)
     for batch, length in _sequences(values, lengths):
@@ -46,34 +46,34 @@ def link_mix_backward(
     return dweights, dvalues
 
 
-def paramix(chain: Chain, keep: int) -> tuple[Tensor, Tensor]:
-    """The chain's output, and the inputs of factors keep, 2 keep, ... for the backward pass (none for keep = 0)."""
-    chain, values = _spelled_out(chain), chain.values
+def paramix(chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
+    """Return the chain's output and the checkpoints: inputs of factors c, 2c, ... with c = checkpoint_every."""
+    chain, values = _expand_rows(chain), chain.values
     mixed = torch.zeros_like(values, memory_format=torch.contiguous_format)
-    kept = values.new_zeros(kept_factors(chain.factors, keep), *values.shape)
+    checkpoints = values.new_zeros(count_checkpoints(chain.factors, checkpoint_every), *values.shape)
     for batch, length in _sequences(values, chain.lengths):
         x, first = chain.inputs[batch, :length], values[batch, :length]
         value = first
         for m in range(chain.factors):
-            if keep and m and m % keep == 0:
-                kept[m // keep - 1, batch, :length] = value
+            if checkpoint_every and m and m % checkpoint_every == 0:
+                checkpoints[m // checkpoint_every - 1, batch, :length] = value
             value = _factor(chain, m, x, value, first)
         mixed[batch, :length] = value
-    return mixed, kept
+    return mixed, checkpoints
 
 
-def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tuple[Tensor, ...]:
-    """Gradients of inputs, values, w1, b1, w2, b2; hidden layers, weights and values not kept are recomputed."""
-    table, symbols, chain = chain.inputs, chain.symbols, _spelled_out(chain)
+def paramix_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints: Tensor) -> tuple[Tensor, ...]:
+    """Return the gradients of inputs, values, w1, b1, w2, b2, recomputing what is not checkpointed."""
+    table, row_ids, chain = chain.inputs, chain.row_ids, _expand_rows(chain)
     w1, b1, w2, b2 = chain.w1, chain.b1, chain.w2, chain.b2
     grads = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in chain[:6])
     dinputs, dvalues, dw1, db1, dw2, db2 = grads
     for batch, length in _sequences(chain.values, chain.lengths):
         x, first, upstream = chain.inputs[batch, :length], chain.values[batch, :length], grad[batch, :length]
         dx, dfirst = dinputs[batch, :length], dvalues[batch, :length]
-        for start in reversed(range(0, chain.factors, keep)):
-            stop = min(start + keep, chain.factors)
-            segment = [kept[start // keep - 1, batch, :length] if start else first]
+        for start in reversed(range(0, chain.factors, checkpoint_every)):
+            stop = min(start + checkpoint_every, chain.factors)
+            segment = [checkpoints[start // checkpoint_every - 1, batch, :length] if start else first]
             for m in range(start, stop - 1):
                 segment.append(_factor(chain, m, x, segment[-1], first))
             for m in reversed(range(start, stop)):
@@ -91,13 +91,13 @@ def paramix_backward(grad: Tensor, chain: Chain, keep: int, kept: Tensor) -> tup
                     dfirst += upstream
                 upstream = dvalue + upstream if chain.residual == "factor" else dvalue
         dfirst += upstream
-    if symbols is not None:
-        dinputs = lookup_backward(dinputs.flatten(0, 1), symbols.flatten(), table.shape[0])
+    if row_ids is not None:
+        dinputs = lookup_backward(dinputs.flatten(0, 1), row_ids.flatten(), table.shape[0])
     return dinputs, *grads[1:]
 
 
 def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
-    """``gelu(inputs @ w1 + b1) @ w2 + b2``; rows past the lengths are zero."""
+    """Return ``gelu(inputs @ w1 + b1) @ w2 + b2``; rows past the lengths are zero."""
     out = inputs.new_zeros(*inputs.shape[:2], w2.shape[1])
     for batch, length in _sequences(inputs, lengths):
         out[batch, :length] = F.gelu(inputs[batch, :length] @ w1 + b1) @ w2 + b2
@@ -107,7 +107,7 @@ def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths:
 def mlp_backward(
     grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, ...]:
-    """Gradients of inputs, w1, b1, w2, b2; the hidden layer is recomputed."""
+    """Return the gradients of inputs, w1, b1, w2, b2, recomputing the hidden layer."""
     grads = tuple(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in (inputs, w1, b1, w2, b2))
     dinputs, dw1, db1, dw2, db2 = grads
     for batch, length in _sequences(inputs, lengths):
@@ -123,17 +123,17 @@ def mlp_backward(
 
 
 def lookup(ids: Tensor, table: Tensor) -> Tensor:
-    """The table's rows of these ids, in the table's dtype."""
+    """Return the table's rows with these ids, in the table's dtype."""
     return table[ids]
 
 
 def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
-    """Row by row the sum of grad ``[tokens, channels]`` over the tokens with that id."""
+    """Return, for every row, the sum of grad ``[tokens, channels]`` over the tokens with that id."""
     return grad.new_zeros(rows, grad.shape[1]).index_add_(0, ids, grad)
 
 
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
-    """Zero where an element's 32 random bits are below p, else scaled; the bits are a hash of seed and element."""
+    """Set elements to zero whose 32 random bits are below p, scale the others; the bits hash seed and element."""
     runs = [
         _random_bits(torch.arange(start, min(start + 2**32, values.numel()), device=values.device), seed)
         for start in range(0, values.numel(), 2**32)
@@ -144,13 +144,13 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     return values * torch.where(bits >= threshold, scale, 0.0).to(values.dtype).reshape(values.shape)
 
 
-def _spelled_out(chain: Chain) -> Chain:
-    """The same chain with inputs for every token instead of a table of them."""
-    return chain if chain.symbols is None else chain._replace(inputs=chain.inputs[chain.symbols], symbols=None)
+def _expand_rows(chain: Chain) -> Chain:
+    """Return the chain with inputs for every token instead of a table of rows."""
+    return chain if chain.row_ids is None else chain._replace(inputs=chain.inputs[chain.row_ids], row_ids=None)
 
 
 def _factor(chain: Chain, m: int, x: Tensor, value: Tensor, first: Tensor) -> Tensor:
-    """``V <- W_m V + residual``, where row i of W_m is written from x_i."""
+    """Return ``W_m V + residual``, where row i of W_m is computed from x_i."""
     weights = F.gelu(x @ chain.w1[m] + chain.b1[m]) @ chain.w2[m] + chain.b2[m]
     mixed = _mix(weights, value, chain.offsets[m], chain.ring)
     if chain.residual == "none":
@@ -161,22 +161,22 @@ def _factor(chain: Chain, m: int, x: Tensor, value: Tensor, first: Tensor) -> Te
 def _mix(weights: Tensor, values: Tensor, offsets: Tensor, ring: bool) -> Tensor:
     mixed = torch.zeros_like(values)
     for k, offset in enumerate(offsets.tolist()):
-        for rows, neighbours in _spans(offset, values.shape[1], ring):
-            mixed[:, rows].addcmul_(weights[:, rows, k : k + 1], values[:, neighbours])
+        for rows, neighbors in _spans(offset, values.shape[1], ring):
+            mixed[:, rows].addcmul_(weights[:, rows, k : k + 1], values[:, neighbors])
     return mixed
 
 
 def _mix_backward(grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, ring: bool) -> tuple[Tensor, Tensor]:
     dweights, dvalues = torch.zeros_like(weights), torch.zeros_like(values)
     for k, offset in enumerate(offsets.tolist()):
-        for rows, neighbours in _spans(offset, values.shape[1], ring):
-            dweights[:, rows, k] = torch.einsum("bnc,bnc->bn", grad[:, rows], values[:, neighbours])
-            dvalues[:, neighbours].addcmul_(weights[:, rows, k : k + 1], grad[:, rows])
+        for rows, neighbors in _spans(offset, values.shape[1], ring):
+            dweights[:, rows, k] = torch.einsum("bnc,bnc->bn", grad[:, rows], values[:, neighbors])
+            dvalues[:, neighbors].addcmul_(weights[:, rows, k : k + 1], grad[:, rows])
     return dweights, dvalues
 
 
 def _spans(offset: int, length: int, ring: bool) -> Iterator[tuple[slice, slice]]:
-    """Ranges of rows and of their neighbours at ``row + offset``: two where the link wraps round the ring."""
+    """Yield ranges of rows and of their neighbors at ``row + offset``: two where the link wraps around the ring."""
     if ring:
         offset %= length
         yield slice(0, length - offset), slice(offset, length)
@@ -188,7 +188,7 @@ def _spans(offset: int, length: int, ring: bool) -> Iterator[tuple[slice, slice]
 
 
 def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, int]]:
-    """The batch as one piece where all sequences are full, else sequence by sequence, each with its own length."""
+    """Yield the batch in one piece if all sequences are full, else each sequence with its own length."""
     if lengths is None:
         if values.shape[1]:
             yield slice(None), values.shape[1]
@@ -199,17 +199,17 @@ def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, 
 
 
 def _random_bits(element: Tensor, seed: int) -> Tensor:
-    """32 bits for each of a run of elements with equal upper bits: keyed rounds of xor-shift and odd multiplication."""
-    high = _spread(_spread(seed) ^ (int(element[0]) >> 32))
+    """Return 32 bits per element, for elements with equal upper bits: rounds of xor-shift and odd multiplication."""
+    high = _mix_seed(_mix_seed(seed) ^ (int(element[0]) >> 32))
     word = (element & 0xFFFFFFFF) ^ (high & 0xFFFFFFFF)
     word = (word * 0x9E3779B1) & 0xFFFFFFFF
     word = ((word ^ (word >> 15) ^ (high >> 32)) * 0x85EBCA77) & 0xFFFFFFFF
-    word = ((word ^ (word >> 13) ^ (_spread(high) & 0xFFFFFFFF)) * 0xC2B2AE3D) & 0xFFFFFFFF
+    word = ((word ^ (word >> 13) ^ (_mix_seed(high) & 0xFFFFFFFF)) * 0xC2B2AE3D) & 0xFFFFFFFF
     return word ^ (word >> 16)
 
 
-def _spread(seed: int) -> int:
-    """SplitMix64: consecutive seeds become unrelated 64-bit numbers."""
+def _mix_seed(seed: int) -> int:
+    """Return SplitMix64 of the seed: consecutive seeds become unrelated 64-bit numbers."""
     seed = (seed + 0x9E3779B97F4A7C15) % 2**64
     seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     seed = (seed ^ (seed >> 27)) * 0x94D049BB133111EB % 2**64

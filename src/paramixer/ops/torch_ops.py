@@ -1,7 +1,7 @@
 """The operators as torch custom ops, so that autograd, torch.compile, torch.export and opcheck understand them.
 
-The engine is chosen inside the op, when it runs: a compiled graph obeys ``pm.backend`` as eager code does. Half
-precision is computed in float32 here, once for all engines.
+The backend is selected inside the op, when it runs: a compiled graph obeys ``pm.backend`` as eager code does. Half
+precision is computed in float32 here, for all backends.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from paramixer.ops.backends import serving
-from paramixer.ops.chain import Chain, computing, kept_factors, widen
-from paramixer.ops.checks import check_length_values, check_symbol_values
+from paramixer.ops.backends import select_backend
+from paramixer.ops.chain import Chain, compute_dtype, count_checkpoints, widen
+from paramixer.ops.checks import check_length_values, check_row_id_values
 
 
-def _without_autocast(values: Tensor) -> torch.autocast:
-    """Engines choose their own precision; a surrounding autocast must not reach the matrix products inside."""
+def _disable_autocast(values: Tensor) -> torch.autocast:
+    """Return a context without autocast, which would lower the precision of the matrix products inside backends."""
     return torch.autocast(values.device.type, enabled=False)
 
 
 @custom_op("paramixer::link_mix", mutates_args=())
 def link_mix_op(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
-    """One factor with given weights."""
+    """Apply one factor with given weights."""
     check_length_values("link_mix", lengths, values.shape[1])
-    with _without_autocast(values):
+    with _disable_autocast(values):
         wide = widen(weights), widen(values)
-        mixed = serving(wide[1]).link_mix(*wide, offsets, lengths, ring)
+        mixed = select_backend(wide[1]).link_mix(*wide, offsets, lengths, ring)
     return mixed.to(values.dtype)
 
 
@@ -36,11 +36,11 @@ def link_mix_op(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tenso
 def link_mix_backward_op(
     grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of weights and values."""
+    """Return the gradients of weights and values."""
     check_length_values("link_mix", lengths, values.shape[1])
-    with _without_autocast(values):
+    with _disable_autocast(values):
         wide = widen(grad), widen(weights), widen(values)
-        dweights, dvalues = serving(wide[2]).link_mix_backward(*wide, offsets, lengths, ring)
+        dweights, dvalues = select_backend(wide[2]).link_mix_backward(*wide, offsets, lengths, ring)
     return dweights.to(weights.dtype), dvalues.to(values.dtype)
 
 
@@ -56,16 +56,16 @@ def paramix_op(
     lengths: Tensor | None,
     residual: str,
     ring: bool,
-    symbols: Tensor | None,
-    keep: int,
+    row_ids: Tensor | None,
+    checkpoint_every: int,
 ) -> tuple[Tensor, Tensor]:
-    """The chain, and the factors' inputs that its backward pass wants kept (keep = 0: none)."""
+    """Return the chain's output and the factor inputs stored for its backward pass (none with checkpoint_every = 0)."""
     check_length_values("paramix", lengths, values.shape[1])
-    check_symbol_values("paramix", symbols, inputs.shape[0])
-    with _without_autocast(values):
-        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, symbols).widened()
-        mixed, kept = serving(chain.values).paramix(chain, keep)
-    return mixed.to(values.dtype), kept
+    check_row_id_values("paramix", row_ids, inputs.shape[0])
+    with _disable_autocast(values):
+        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, row_ids).widen()
+        mixed, checkpoints = select_backend(chain.values).paramix(chain, checkpoint_every)
+    return mixed.to(values.dtype), checkpoints
 
 
 @custom_op("paramixer::paramix_backward", mutates_args=())
@@ -81,27 +81,27 @@ def paramix_backward_op(
     lengths: Tensor | None,
     residual: str,
     ring: bool,
-    symbols: Tensor | None,
-    keep: int,
-    kept: Tensor,
+    row_ids: Tensor | None,
+    checkpoint_every: int,
+    checkpoints: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of inputs, values, w1, b1, w2, b2."""
+    """Return the gradients of inputs, values, w1, b1, w2, b2."""
     check_length_values("paramix", lengths, values.shape[1])
-    check_symbol_values("paramix", symbols, inputs.shape[0])
-    with _without_autocast(values):
-        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, symbols).widened()
-        grads = serving(chain.values).paramix_backward(widen(grad), chain, keep, kept)
-    dinputs, dvalues, dw1, db1, dw2, db2 = (found.to(values.dtype) for found in grads)
+    check_row_id_values("paramix", row_ids, inputs.shape[0])
+    with _disable_autocast(values):
+        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, row_ids).widen()
+        grads = select_backend(chain.values).paramix_backward(widen(grad), chain, checkpoint_every, checkpoints)
+    dinputs, dvalues, dw1, db1, dw2, db2 = (gradient.to(values.dtype) for gradient in grads)
     return dinputs, dvalues, dw1, db1, dw2, db2
 
 
 @custom_op("paramixer::mlp", mutates_args=())
 def mlp_op(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
-    """A linear layer, GELU and another linear layer for every token; the hidden layer is never stored."""
+    """Apply a linear layer, GELU and another linear layer to every token without storing the hidden layer."""
     check_length_values("mlp", lengths, inputs.shape[1])
-    with _without_autocast(inputs):
+    with _disable_autocast(inputs):
         wide = widen(inputs), widen(w1), widen(b1), widen(w2), widen(b2)
-        out = serving(wide[0]).mlp(*wide, lengths)
+        out = select_backend(wide[0]).mlp(*wide, lengths)
     return out.to(inputs.dtype)
 
 
@@ -109,12 +109,12 @@ def mlp_op(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengt
 def mlp_backward_op(
     grad: Tensor, inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of inputs, w1, b1, w2, b2."""
+    """Return the gradients of inputs, w1, b1, w2, b2."""
     check_length_values("mlp", lengths, inputs.shape[1])
-    with _without_autocast(inputs):
+    with _disable_autocast(inputs):
         wide = widen(grad), widen(inputs), widen(w1), widen(b1), widen(w2), widen(b2)
-        grads = serving(wide[1]).mlp_backward(*wide, lengths)
-    dinputs, dw1, db1, dw2, db2 = (found.to(inputs.dtype) for found in grads)
+        grads = select_backend(wide[1]).mlp_backward(*wide, lengths)
+    dinputs, dw1, db1, dw2, db2 = (gradient.to(inputs.dtype) for gradient in grads)
     return dinputs, dw1, db1, dw2, db2
 
 
@@ -134,9 +134,11 @@ def _(grad: Tensor, weights: Tensor, values: Tensor, *_: Any) -> tuple[Tensor, T
 
 @paramix_op.register_fake
 def _(inputs: Tensor, values: Tensor, w1: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    keep: int = rest[-1]
-    kept = values.new_empty(kept_factors(w1.shape[0], keep), *values.shape, dtype=computing(values.dtype))
-    return _like(values), kept
+    checkpoint_every: int = rest[-1]
+    checkpoints = values.new_empty(
+        count_checkpoints(w1.shape[0], checkpoint_every), *values.shape, dtype=compute_dtype(values.dtype)
+    )
+    return _like(values), checkpoints
 
 
 @paramix_backward_op.register_fake
@@ -164,19 +166,19 @@ def _link_mix_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _save_paramix(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.residual, ctx.ring, symbols, ctx.keep = inputs
-    # Else autograd fills a gradient of zeros for what was kept, as large as that is.
+    *tensors, ctx.residual, ctx.ring, row_ids, ctx.checkpoint_every = inputs
+    # Otherwise autograd allocates a gradient of zeros for the checkpoints, as large as they are.
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*tensors, symbols, output[1])
+    ctx.save_for_backward(*tensors, row_ids, output[1])
 
 
 def _paramix_gradients(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
         return (None,) * 12
-    if ctx.keep == 0:
-        raise RuntimeError("paramixer::paramix ran with keep = 0, for inference; it has no backward pass")
-    *tensors, symbols, kept = ctx.saved_tensors
-    grads = paramix_backward_op(grad, *tensors, ctx.residual, ctx.ring, symbols, ctx.keep, kept)
+    if ctx.checkpoint_every == 0:
+        raise RuntimeError("paramixer::paramix ran with checkpoint_every = 0, for inference; it has no backward pass")
+    *tensors, row_ids, checkpoints = ctx.saved_tensors
+    grads = paramix_backward_op(grad, *tensors, ctx.residual, ctx.ring, row_ids, ctx.checkpoint_every, checkpoints)
     return (*grads, None, None, None, None, None, None)
 
 

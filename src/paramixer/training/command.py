@@ -210,7 +210,7 @@ def _print_chosen(model: Model, folder: RunFolder, console: Console) -> None:
     processes = accelerator()
     console.print(f"model: {_described(config)}, {count} parameters", highlight=False, soft_wrap=True)
     console.print(
-        f"engine {machine.serving_engine()} on {processes.device}, {torch.get_num_threads()} threads, "
+        f"engine {machine.serving_backend()} on {processes.device}, {torch.get_num_threads()} threads, "
         f"{processes.num_processes} process{'es' if processes.num_processes > 1 else ''}; run folder {folder.path}",
         highlight=False,
         soft_wrap=True,

@@ -1,4 +1,4 @@
-"""What is written down about a run, whichever model it trained."""
+"""The record of a run, whichever system it trained."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 from paramixer import machine
 from paramixer.data.task import Task
-from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.config import SequenceConfig
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a run."""
+    """The result of a run."""
 
     metric: str
-    """How it is judged."""
+    """The task's metric."""
     validation: float
     """The best metric on validation, by which the model was chosen."""
     test: dict[str, float]
-    """Metric and loss of that model on test; empty where that was not looked at."""
+    """Metric and loss of that model on test; empty where test was not evaluated."""
     steps: int
     """Optimizer steps taken."""
     best_step: int
@@ -31,10 +31,10 @@ class Outcome:
     """Why training ended."""
 
 
-def run_record(
+def build_record(
     task: Task,
-    config: ParamixerConfig,
-    training: dict[str, Any],
+    config: SequenceConfig,
+    settings: dict[str, Any],
     *,
     parameters: int,
     seed: int,
@@ -44,7 +44,20 @@ def run_record(
     validations: list[dict[str, Any]],
     outcome: Outcome | None,
 ) -> dict[str, Any]:
-    """The document of record.json; without an outcome the run is still under way."""
+    """Return the document of record.json; without an outcome the run is not finished.
+
+    Args:
+        task: the data.
+        config: of the model.
+        settings: recipe, system, init and training of the run.
+        parameters: how many the model has.
+        seed: of the run.
+        processes: how many train.
+        seconds: spent training.
+        tokens: positions seen.
+        validations: the lines of all evaluations.
+        outcome: the result.
+    """
     return {
         "finished": outcome is not None,
         "task": task.name,
@@ -53,14 +66,14 @@ def run_record(
         "settings": task.settings,
         "model": asdict(config),
         "parameters": parameters,
-        # What a model would reach that always says the same.
-        "majority": _majority(task),
-        "training": training,
+        # The accuracy of always predicting the largest class.
+        "majority": _majority_share(task),
+        **settings,
         "seed": seed,
         "processes": processes,
-        "engine": machine.serving_engine(),
+        "engine": machine.serving_backend(),
         "commit": machine.commit(),
-        "machine": machine.machine(),
+        "machine": machine.describe_machine(),
         "seconds": seconds,
         "tokens": tokens,
         "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -69,7 +82,7 @@ def run_record(
     }
 
 
-def _majority(task: Task) -> float | None:
+def _majority_share(task: Task) -> float | None:
     if task.target != "class" or not len(task.test):
         return None
     return float(np.bincount(np.asarray(task.test.targets)).max() / len(task.test))

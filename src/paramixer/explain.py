@@ -1,9 +1,9 @@
-"""Why a model answers what it answers: which positions mix with which, and which speak for the class.
+"""Explain a model's answer to one sequence: which positions mix with which, and which speak for the class.
 
-Everything is a product of the chain with vectors; no N x N array is ever made. Rows and columns of a block's matrix are
-exact. Across blocks there are two readings: the product of the blocks' matrices, called a rollout because it leaves out
-what g does in between, and the exact size of the derivative of a position's values by every position of the input.
-Derivatives and evidence need no mixing matrix and serve for every model.
+Everything is a product of the chain with vectors; no N x N array is formed. Rows and columns of a block's mixing matrix
+are exact. Across blocks there are two summaries: the product of the blocks' mixing matrices, a rollout that leaves out
+what g does in between, and the exact norm of the derivative of a position's values with respect to every position of
+the input. Derivatives, evidence and occlusion need no mixing matrix and work for baselines too.
 """
 
 from __future__ import annotations
@@ -15,34 +15,32 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from paramixer.nn.block import ParamixerBlock
 from paramixer.nn.model import Paramixer
+from paramixer.nn.sequence_model import Embedded, SequenceModel
 
-# Every block with what its links are written from; None for a rival, which has no links.
-Linked = list[tuple[ParamixerBlock, Tensor]] | None
+# How many occluded copies of a sequence make a batch.
+_OCCLUSION_BATCH = 8
+# By default there are at most so many occluded windows.
+_WINDOWS = 64
 
 T = TypeVar("T")
 
 
-class Counter(Protocol):
-    """Passes items on and may show how many there were."""
+class Progress(Protocol):
+    """Passes items on, one per forward or backward pass, and may show how many there were."""
 
     def __call__(self, items: Sequence[T], what: str) -> Iterable[T]:
-        """The same items."""
+        """Return the same items."""
 
 
-def uncounted(items: Sequence[T], what: str) -> Iterable[T]:
-    """No progress at all."""
+def no_progress(items: Sequence[T], what: str) -> Iterable[T]:
+    """Return the items and show nothing."""
     return items
-
-
-# Occluded copies of a sequence that are answered at a time.
-_TOGETHER = 8
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was found out about one sequence of ``length`` positions; maps have a row for each chosen position."""
+    """An explanation of one sequence of ``length`` positions; maps have a row for each chosen position."""
 
     positions: tuple[int, ...]
     """The chosen positions."""
@@ -53,198 +51,186 @@ class Explanation:
     target: int | None
     """The class that the evidence is for; None for a value."""
     rows: Tensor | None
-    """``[blocks, positions, length]``: what feeds each position within a block. None for a rival."""
+    """``[blocks, positions, length]``: rows of each block's mixing matrix. None for a baseline."""
     columns: Tensor | None
-    """``[blocks, positions, length]``: what each position feeds within a block. None for a rival."""
+    """``[blocks, positions, length]``: columns of each block's mixing matrix. None for a baseline."""
     rollout: Tensor | None
-    """``[positions, length]``: rows of the product of all blocks' matrices. None for a rival."""
+    """``[positions, length]``: rows of the product of all mixing matrices. None for a baseline."""
     jacobian: Tensor | None
-    """``[positions, length]``: norm of the derivative of a position's final values by every position's input. None
-    where derivatives were not wanted."""
+    """``[positions, length]``: norm of the derivative of a position's final values with respect to every position's
+    input. None without derivatives."""
     evidence: Tensor
     """``[length]``: gradient times input of the class (or value), summed over channels."""
     occlusion: Tensor
-    """``[length]``: by how much the answer falls when the window around a position is blotted out."""
+    """``[length]``: by how much the score falls when the window around a position is occluded."""
     window: int
     """Positions in such a window."""
 
 
 def explain(
-    model: Paramixer,
+    model: SequenceModel,
     inputs: Tensor,
     positions: Sequence[int] | None = None,
     *,
     target: int | None = None,
     window: int | None = None,
     derivatives: bool = True,
-    count: Counter = uncounted,
+    progress: Progress = no_progress,
 ) -> Explanation:
     """Explain a model's answer to one sequence.
 
     Args:
-        model: is put into evaluation mode, and back.
+        model: evaluated in evaluation mode; its mode is restored.
         inputs: token ids ``[length]`` or numbers ``[length, features]``.
-        positions: whose rows and columns are wanted; by default the position that the head reads, or the one with the
-            strongest evidence where it reads them all.
-        target: the class to explain; by default the one the model chose.
-        window: positions blotted out at a time; by default so many that there are at most 64 windows.
-        derivatives: whether the derivatives are wanted, which take a pass for every position and channel.
-        count: passes on what takes a pass each, with a word about it, and may show progress.
+        positions: whose rows and columns to compute; by default the position that the head reads, or the one with the
+            strongest evidence if the head reads all of them.
+        target: the class to explain; by default the one the model predicts.
+        window: positions occluded at a time; by default so many that there are at most 64 windows.
+        derivatives: whether to compute the derivatives, which take a pass for every position and channel.
+        progress: receives what takes a pass each, with a description, and passes it on.
     """
     if not isinstance(inputs, Tensor):
         raise TypeError(f"inputs are a {type(inputs).__name__}, expected a torch.Tensor")
+    if not isinstance(model, SequenceModel):
+        raise TypeError(f"a {type(model).__name__} has no embedding to explain; give a Paramixer or a baseline's model")
+    _check_arguments(model, inputs, positions, target, window)
     was_training = model.training
     model.eval()
     try:
-        # Derivatives are needed here, whatever the caller does.
+        # Derivatives are needed here even if the caller is in inference mode.
         with torch.inference_mode(False):
-            return _explained(model, inputs.clone(), positions, target, window, derivatives, count)
+            return _explain(model, inputs.clone(), positions, target, window, derivatives, progress)
     finally:
         model.train(was_training)
 
 
-def _explained(
-    model: Paramixer,
+def _check_arguments(
+    model: SequenceModel,
+    inputs: Tensor,
+    positions: Sequence[int] | None,
+    target: int | None,
+    window: int | None,
+) -> None:
+    config = model.config
+    if config.pooling == "token":
+        raise ValueError("a model that answers at every position has no single answer to explain")
+    outside = [position for position in positions or () if not 0 <= position < len(inputs)]
+    if outside:
+        raise ValueError(f"position {outside[0]} is outside the sequence, 0 to {len(inputs) - 1}")
+    if window is not None and window < 1:
+        raise ValueError(f"window={window}; it must be at least 1")
+    if target is not None and (config.target != "class" or not 0 <= target < config.outputs):
+        raise ValueError(f"target={target}; the model has {config.outputs} outputs of kind {config.target}")
+
+
+def _explain(
+    model: SequenceModel,
     inputs: Tensor,
     positions: Sequence[int] | None,
     target: int | None,
     window: int | None,
     derivatives: bool,
-    count_passes: Counter,
+    progress: Progress,
 ) -> Explanation:
-    config = model.config
-    if config.pooling == "token":
-        raise ValueError("a model that answers at every position has no single answer to explain")
-    count = len(inputs)
-    outside = [place for place in positions or () if not 0 <= place < count]
-    if outside:
-        raise ValueError(f"position {outside[0]} is outside the sequence, 0 to {count - 1}")
-    if window is not None and window < 1:
-        raise ValueError(f"window={window}; it must be at least 1")
-    if target is not None and (config.target != "class" or not 0 <= target < config.outputs):
-        raise ValueError(f"target={target}; the model has {config.outputs} outputs of kind {config.target}")
-    model._check(inputs[None])
-    batch, lengths = model._padded(inputs[None], None)
+    length = len(inputs)
     with torch.no_grad():
-        first = model._embed(batch)
-        answer = model.head(model._mixed(first, lengths), lengths)[0]
-    if config.target == "class" and target is None:
+        # Without the tokens: values are changed and differentiated below.
+        embedded = model.embed(inputs[None])._replace(tokens=None)
+        answer = _answer(model, embedded)[0]
+    if model.config.target == "class" and target is None:
         target = int(answer.argmax())
-    evidence = _evidence(model, first, lengths, target, count)
+    evidence = _compute_evidence(model, embedded, target)[:length]
     if positions is None:
-        positions = [0 if config.pooling == "cls" else int(evidence.abs().argmax())]
-    chosen = tuple(positions)
-    linked = linked_blocks(model, first, lengths)
-    # Windows that nobody asked for are as many as can be told apart at a glance.
-    wide = window or max(1, -(-count // 64))
+        positions = [0 if model.config.pooling == "cls" else int(evidence.abs().argmax())]
+    rows = columns = rollout = None
+    if isinstance(model, Paramixer):
+        rows, columns = _compute_maps(model, embedded, positions, length)
+        rollout = _compute_rollout(model, embedded, positions)[:, :length]
+    window = window or max(1, -(-length // _WINDOWS))
     return Explanation(
-        positions=chosen,
-        length=count,
+        positions=tuple(positions),
+        length=length,
         answer=answer,
         target=target,
-        rows=_maps(linked, lengths, chosen, count, "rows"),
-        columns=_maps(linked, lengths, chosen, count, "columns"),
-        rollout=_rollout(linked, lengths, chosen, count),
-        jacobian=_jacobian(model, first, lengths, chosen, count, count_passes) if derivatives else None,
+        rows=rows,
+        columns=columns,
+        rollout=rollout,
+        jacobian=_compute_jacobian(model, embedded, positions, progress)[:, :length] if derivatives else None,
         evidence=evidence,
-        occlusion=_occlusion(model, first, lengths, target, count, wide, count_passes),
-        window=wide,
+        occlusion=_compute_occlusion(model, embedded, target, length, window, progress),
+        window=window,
     )
 
 
-def linked_blocks(model: Paramixer, first: Tensor, lengths: Tensor | None) -> Linked:
-    """Every block with what its links are written from; None if a block has none."""
-    found = []
-    values = first
-    with torch.no_grad():
-        for block in model.blocks:
-            if not isinstance(block, ParamixerBlock):
-                return None
-            written_from = first if model.config.link_input == "first" else values
-            found.append((block, written_from))
-            values = block(values, written_from, lengths)
-    return found
+def _answer(model: SequenceModel, embedded: Embedded) -> Tensor:
+    return model.answer(model.mix(embedded), embedded.lengths)
 
 
-def _maps(linked: Linked, lengths: Tensor | None, positions: tuple[int, ...], count: int, which: str) -> Tensor | None:
-    if linked is None:
-        return None
-    found = []
-    for block, written_from in linked:
-        product = block.mixing_rows if which == "rows" else block.mixing_columns
-        found.append(product(written_from, positions, lengths)[0, :, :count])
-    return torch.stack(found)
+def _compute_maps(model: Paramixer, embedded: Embedded, positions: Sequence[int], length: int) -> tuple[Tensor, Tensor]:
+    """Return rows and columns of every block's mixing matrix, each ``[blocks, positions, length]``."""
+    blocks = list(zip(model.paramixer_blocks(), model.link_inputs(embedded), strict=True))
+    rows = [block.mixing_rows(inputs, positions, embedded.lengths) for block, inputs in blocks]
+    columns = [block.mixing_columns(inputs, positions, embedded.lengths) for block, inputs in blocks]
+    return torch.cat(rows)[..., :length], torch.cat(columns)[..., :length]
 
 
-def _rollout(linked: Linked, lengths: Tensor | None, positions: tuple[int, ...], count: int) -> Tensor | None:
-    if linked is None:
-        return None
-    inputs = linked[0][1]
-    vectors = inputs.new_zeros(1, inputs.shape[1], len(positions))
+def _compute_rollout(model: Paramixer, embedded: Embedded, positions: Sequence[int]) -> Tensor:
+    """Return rows of the product of all blocks' mixing matrices, ``[positions, N]``."""
+    vectors = embedded.values.new_zeros(1, embedded.values.shape[1], len(positions))
     vectors[0, list(positions), range(len(positions))] = 1
-    for block, written_from in reversed(linked):
-        vectors = block.transposed(written_from, vectors, lengths)
-    return vectors[0, :count].T
+    blocks = list(zip(model.paramixer_blocks(), model.link_inputs(embedded), strict=True))
+    for block, inputs in reversed(blocks):
+        vectors = block.multiply_transposed(inputs, vectors, embedded.lengths)
+    return vectors[0].T
 
 
-def _jacobian(
-    model: Paramixer,
-    first: Tensor,
-    lengths: Tensor | None,
-    positions: tuple[int, ...],
-    count: int,
-    count_passes: Counter,
-) -> Tensor:
-    start = first.detach().requires_grad_()
+def _compute_jacobian(model: SequenceModel, embedded: Embedded, positions: Sequence[int], progress: Progress) -> Tensor:
+    """Return the norm of the derivative of each position's mixed values by each position of X0, ``[positions, N]``."""
+    start = embedded.values.detach().requires_grad_()
     with torch.enable_grad():
-        mixed = model._mixed(start, lengths)
-        rows = []
-        for place in positions:
-            squares = torch.zeros(first.shape[1], dtype=first.dtype, device=first.device)
-            for value in count_passes(mixed[0, place].unbind(), "derivatives of the channels"):
+        mixed = model.mix(Embedded(start, embedded.lengths))
+        norms = start.new_zeros(len(positions), start.shape[1])
+        for row, position in zip(norms, positions, strict=True):
+            for value in progress(mixed[0, position].unbind(), "derivatives of the channels"):
                 (gradient,) = torch.autograd.grad(value, start, retain_graph=True)
-                squares += gradient[0].square().sum(-1)
-            rows.append(squares.sqrt()[:count])
-    return torch.stack(rows) if rows else first.new_empty(0, count)
+                row += gradient[0].square().sum(-1)
+    return norms.sqrt()
 
 
 def _score(answer: Tensor, target: int | None) -> Tensor:
-    """What is explained: the class's logit against the mean of the others', or the value itself."""
+    """Return what is explained: the class's logit minus the mean of the others', or the value itself."""
     if target is None:
         return answer if answer.dim() == 1 else answer.sum(-1)
     others = (answer.sum(-1) - answer[:, target]) / max(1, answer.shape[1] - 1)
     return answer[:, target] - others
 
 
-def _evidence(model: Paramixer, first: Tensor, lengths: Tensor | None, target: int | None, count: int) -> Tensor:
-    start = first.detach().requires_grad_()
+def _compute_evidence(model: SequenceModel, embedded: Embedded, target: int | None) -> Tensor:
+    """Return gradient times input of the score, ``[N]``."""
+    start = embedded.values.detach().requires_grad_()
     with torch.enable_grad():
-        score = _score(model.head(model._mixed(start, lengths), lengths), target)
+        score = _score(_answer(model, Embedded(start, embedded.lengths)), target)
         (gradient,) = torch.autograd.grad(score.sum(), start)
-    return (gradient * first)[0, :count].sum(-1)
+    return (gradient * embedded.values)[0].sum(-1)
 
 
 @torch.no_grad()
-def _occlusion(
-    model: Paramixer,
-    first: Tensor,
-    lengths: Tensor | None,
-    target: int | None,
-    count: int,
-    window: int,
-    count_passes: Counter,
+def _compute_occlusion(
+    model: SequenceModel, embedded: Embedded, target: int | None, length: int, window: int, progress: Progress
 ) -> Tensor:
-    whole = _score(model.head(model._mixed(first, lengths), lengths), target)[0]
-    blank = first[0, :count].mean(0)
-    starts = range(0, count, window)
-    falls = torch.empty(count, dtype=first.dtype, device=first.device)
-    for begin in count_passes(range(0, len(starts), _TOGETHER), "windows blotted out"):
-        some = starts[begin : begin + _TOGETHER]
-        blotted = first.repeat(len(some), 1, 1)
-        for row, start in enumerate(some):
-            blotted[row, start : min(start + window, count)] = blank
-        many = None if lengths is None else lengths.expand(len(some))
-        scores = _score(model.head(model._mixed(blotted, many), many), target)
-        for row, start in enumerate(some):
-            falls[start : start + window] = whole - scores[row]
+    """Return by how much the score falls when a window is replaced by the mean of X0, ``[length]``."""
+    values, lengths = embedded.values, embedded.lengths
+    full = _score(_answer(model, embedded), target)[0]
+    mean = values[0, :length].mean(0)
+    starts = range(0, length, window)
+    falls = torch.empty(length, dtype=values.dtype, device=values.device)
+    for first in progress(range(0, len(starts), _OCCLUSION_BATCH), "occluded windows"):
+        batch = starts[first : first + _OCCLUSION_BATCH]
+        occluded = values.repeat(len(batch), 1, 1)
+        for row, start in zip(occluded, batch, strict=True):
+            row[start : min(start + window, length)] = mean
+        expanded = None if lengths is None else lengths.expand(len(batch))
+        scores = _score(_answer(model, Embedded(occluded, expanded)), target)
+        for score, start in zip(scores, batch, strict=True):
+            falls[start : start + window] = full - score
     return falls

@@ -1,1 +1,1 @@
-"""The rivals of the paper's tables, each behind the interface of a Paramixer block; see :mod:`.registry`."""
+"""The baselines of the paper's tables, built from the same parts as Paramixer; see :mod:`.registry`."""

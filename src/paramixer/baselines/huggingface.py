@@ -12,8 +12,8 @@ from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAtt
 from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
 from transformers.models.mamba.modeling_mamba import MambaMixer
 
-from paramixer.baselines.layer import padded_to, whole_heads
-from paramixer.nn.config import ParamixerConfig
+from paramixer.baselines.config import BaselineConfig
+from paramixer.baselines.layer import check_heads, pad_to_multiple
 
 # That Mamba is slow without its kernels is said by ``paramixer models``, once.
 logging.getLogger("transformers.integrations.hub_kernels").addFilter(
@@ -24,7 +24,7 @@ logging.getLogger("transformers.integrations.hub_kernels").addFilter(
 class Longformer(nn.Module):
     """A sliding window, and position 0 sees all and is seen by all."""
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         self.window = config.window or min(64, 2 * max(2, config.length // 4))
         if self.window % 2:
@@ -33,7 +33,7 @@ class Longformer(nn.Module):
             )
         settings = LongformerConfig(
             hidden_size=config.channels,
-            num_attention_heads=whole_heads(config),
+            num_attention_heads=check_heads(config),
             num_hidden_layers=1,
             attention_window=[self.window],
             attention_probs_dropout_prob=0.0,
@@ -41,12 +41,12 @@ class Longformer(nn.Module):
         self.inner = LongformerSelfAttention(settings, 0)  # type: ignore[no-untyped-call]
         self.to_out = nn.Linear(config.channels, config.channels)
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
-        longer, there = padded_to(inputs, there, self.window, 2 * self.window)
+        longer, valid = pad_to_multiple(inputs, valid, self.window, 2 * self.window)
         mask = longer.new_zeros(longer.shape[:2])
-        if there is not None:
-            mask.masked_fill_(~there, -10_000)
+        if valid is not None:
+            mask.masked_fill_(~valid, -10_000)
         mask[:, 0] = 10_000
         mixed = self.inner(longer, mask, mask < 0, mask > 0, True)[0]
         out: Tensor = self.to_out(mixed[:, : inputs.shape[1]])
@@ -63,14 +63,14 @@ class BigBird(nn.Module):
 
     RANDOM = 3
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         self.block = config.window or min(64, max(1, config.length // 16))
         # Fewer blocks leave no room for random ones.
         self.length = max(config.length, (6 + 2 * self.RANDOM) * self.block)
         settings = BigBirdConfig(
             hidden_size=config.channels,
-            num_attention_heads=whole_heads(config),
+            num_attention_heads=check_heads(config),
             num_hidden_layers=1,
             block_size=self.block,
             num_random_blocks=self.RANDOM,
@@ -80,10 +80,10 @@ class BigBird(nn.Module):
         self.inner = BigBirdBlockSparseAttention(settings, seed=0)  # type: ignore[no-untyped-call]
         self.to_out = nn.Linear(config.channels, config.channels)
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
-        longer, there = padded_to(inputs, there, self.block, self.length)
-        mask = torch.ones(longer.shape[:2], device=longer.device) if there is None else there.float()
+        longer, valid = pad_to_multiple(inputs, valid, self.block, self.length)
+        mask = torch.ones(longer.shape[:2], device=longer.device) if valid is None else valid.float()
         blocked, band, rows, columns = BigBirdModel.create_masks_for_block_sparse_attn(mask, self.block)
         known = np.random.get_state()  # noqa: NPY002
         try:
@@ -104,7 +104,7 @@ class BigBird(nn.Module):
 class Mamba(nn.Module):
     """Two selective state spaces, one for each direction, added; without its CUDA kernels a loop over the positions."""
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         settings = MambaConfig(
             hidden_size=config.channels, state_size=config.rank or 16, num_hidden_layers=1, vocab_size=1
@@ -112,18 +112,18 @@ class Mamba(nn.Module):
         settings.intermediate_size = config.hidden
         self.inner = nn.ModuleList(MambaMixer(settings, 0) for _ in range(2))
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`. Both directions meet the padding last, and it changes nothing."""
         forward, backward = self.inner
-        mixed: Tensor = forward(inputs) + _reversed(backward(_reversed(inputs, there)), there)
+        mixed: Tensor = forward(inputs) + _reversed(backward(_reversed(inputs, valid)), valid)
         return mixed
 
 
-def _reversed(values: Tensor, there: Tensor | None) -> Tensor:
+def _reversed(values: Tensor, valid: Tensor | None) -> Tensor:
     """Every sequence from its end to its beginning; what lies past the end stays."""
-    if there is None:
+    if valid is None:
         return values.flip(1)
     places = torch.arange(values.shape[1], device=values.device)
-    lengths = there.sum(1, keepdim=True)
+    lengths = valid.sum(1, keepdim=True)
     backwards = torch.where(places < lengths, lengths - 1 - places, places)
     return values.gather(1, backwards[..., None].expand_as(values))

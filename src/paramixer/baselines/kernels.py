@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paramixer.baselines.config import BaselineConfig
 from paramixer.baselines.layer import Heads
-from paramixer.nn.config import ParamixerConfig
 
 CHUNK = 64
 
@@ -17,12 +17,12 @@ CHUNK = 64
 class LinearTransformer(Heads):
     """Features elu(x) + 1."""
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
         query, key, value = self.split(inputs)
         query, key = F.elu(query) + 1, F.elu(key) + 1
-        if there is not None:
-            key = key * there[:, None, :, None]
+        if valid is not None:
+            key = key * valid[:, None, :, None]
         weights = torch.einsum("bhnd,bhd->bhn", query, key.sum(2)).clamp(min=1e-6)
         mixed = torch.einsum("bhnd,bhde->bhne", query, torch.einsum("bhnd,bhne->bhde", key, value))
         return self.merge(mixed / weights[..., None])
@@ -35,7 +35,7 @@ class RandomFeatureAttention(Heads):
     right. Here the same runs from right to left too, and the two are added.
     """
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__(config)
         each = config.channels // self.heads
         features = config.rank or 64
@@ -46,15 +46,15 @@ class RandomFeatureAttention(Heads):
         # A gate forgets 1 / N at first, or nothing would come from afar.
         nn.init.constant_(self.to_gates.bias, math.log(config.length))
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
         query, key, value = self.split(inputs)
         query, key = (self._features(part) for part in (query, key))
         # [2, batch, heads, length]
         logits = torch.unflatten(self.to_gates(inputs).float(), -1, (2, self.heads)).permute(2, 0, 3, 1)
         forget, take = F.logsigmoid(logits), torch.sigmoid(-logits)
-        if there is not None:
-            take = take * there[:, None]
+        if valid is not None:
+            take = take * valid[:, None]
         ones = torch.ones_like(value[..., :1])
         value = torch.cat([value, ones], -1).float()
         mixed = gated_sums(query, key, value * take[0, ..., None], forget[0])

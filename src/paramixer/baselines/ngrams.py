@@ -1,36 +1,39 @@
-"""Counts of n-grams and one linear layer: what a text or a genome gives away without any order beyond a few letters.
+"""Counts of n-grams and one linear layer: what can be predicted without any order beyond a few tokens.
 
-A model of classes by itself, not a layer. scikit-learn's logistic regression finds its weights; as a module it is
-saved, loaded and asked like every other model.
+A whole classifier, not a layer. scikit-learn's logistic regression fits its weights; as a module it is saved, loaded
+and evaluated like every other model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paramixer.nn.config import ParamixerConfig
+from paramixer.baselines.config import BaselineConfig
+from paramixer.nn.pretrained import PretrainedModel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-NAME = "ngrams"
 LONGEST, BITS = 5, 18
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Ngrams(nn.Module):
-    """Logits from the counts of all n-grams up to ``window`` tokens, hashed to ``rank`` columns.
+class Ngrams(PretrainedModel):
+    """Computes logits from the counts of all n-grams up to ``window`` tokens, hashed to ``rank`` columns.
 
-    A count c counts as log(1 + c), and the counts of a sequence have length 1.
+    A count c enters as log(1 + c), and the vector of a sequence has norm 1.
     """
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    config: BaselineConfig
+    model_type: ClassVar = "baseline"
+
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         if config.vocabulary is None or config.target != "class":
             raise ValueError("n-grams are counted in sequences of tokens that have classes; choose another model")
@@ -41,15 +44,15 @@ class Ngrams(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.outputs))
 
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
-        """Logits ``[batch, outputs]`` for token ids ``[batch, length]``; no gradient flows, it is not trained so."""
+        """Return logits ``[batch, outputs]`` for token ids ``[batch, length]``, without a gradient."""
         rows = inputs.cpu().numpy()
         ends = self._ends(rows) if lengths is None else np.asarray(lengths)
-        counted = self.counts([row[:end] for row, end in zip(rows, ends, strict=True)])
-        logits: NDArray[np.float32] = counted @ self.weight.detach().cpu().numpy().T
+        counts = self.count_ngrams([row[:end] for row, end in zip(rows, ends, strict=True)])
+        logits: NDArray[np.float32] = counts @ self.weight.detach().cpu().numpy().T
         return torch.from_numpy(np.ascontiguousarray(logits)) + self.bias.detach().cpu()
 
-    def counts(self, sequences: Sequence[NDArray[Any]]) -> csr_matrix:
-        """Normalised counts, ``[sequences, columns]``."""
+    def count_ngrams(self, sequences: Sequence[NDArray[Any]]) -> csr_matrix:
+        """Return normalized counts, ``[sequences, columns]``."""
         from scipy.sparse import csr_matrix
 
         sizes = np.array([len(sequence) for sequence in sequences], np.int64)
@@ -58,13 +61,13 @@ class Ngrams(nn.Module):
         left = np.repeat(np.cumsum(sizes), sizes) - np.arange(len(tokens))
         codes = []
         with np.errstate(over="ignore"):
-            grown = np.zeros(len(tokens), np.uint64)
+            hashes = np.zeros(len(tokens), np.uint64)
             for length in range(1, self.longest + 1):
-                # A gram one longer, wherever one still fits into its sequence.
+                # One token longer, wherever that still fits into its sequence.
                 ahead = np.concatenate([tokens[length - 1 :], np.zeros(min(length - 1, len(tokens)), np.uint64)])
-                grown = (grown + ahead + np.uint64(1)) * _MIX
+                hashes = (hashes + ahead + np.uint64(1)) * _MIX
                 fits = left >= length
-                mixed = (grown[fits] ^ (grown[fits] >> np.uint64(29))) * _MIX + np.uint64(length)
+                mixed = (hashes[fits] ^ (hashes[fits] >> np.uint64(29))) * _MIX + np.uint64(length)
                 column = (mixed >> np.uint64(20)) % np.uint64(self.columns)
                 codes.append(owner[fits] * self.columns + column.astype(np.int64))
         places, counts = np.unique(np.concatenate(codes), return_counts=True)
@@ -78,11 +81,11 @@ class Ngrams(nn.Module):
         return csr_matrix((values, columns, starts), shape=(len(sequences), self.columns))
 
     def set_weights(self, weight: NDArray[Any], bias: NDArray[Any]) -> None:
-        """What scikit-learn found; it gives two classes one row, that of the second."""
-        found = torch.from_numpy(np.ascontiguousarray(weight)).float(), torch.from_numpy(np.asarray(bias)).float()
+        """Take scikit-learn's weights; for two classes these have one row, that of the second."""
+        fitted = torch.from_numpy(np.ascontiguousarray(weight)).float(), torch.from_numpy(np.asarray(bias)).float()
         with torch.no_grad():
-            for own, new in zip((self.weight, self.bias), found, strict=True):
-                own.copy_(torch.stack([torch.zeros_like(new[0]), new[0]]) if len(new) == 1 else new)
+            for parameter, new in zip((self.weight, self.bias), fitted, strict=True):
+                parameter.copy_(torch.stack([torch.zeros_like(new[0]), new[0]]) if len(new) == 1 else new)
 
     def _ends(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         if self.config.pad is None:

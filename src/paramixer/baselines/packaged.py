@@ -15,20 +15,20 @@ from performer_pytorch.performer_pytorch import SelfAttention
 from reformer_pytorch.reformer_pytorch import LSHSelfAttention
 from torch import Tensor, nn
 
-from paramixer.baselines.layer import padded_to, whole_heads
-from paramixer.nn.config import ParamixerConfig
+from paramixer.baselines.config import BaselineConfig
+from paramixer.baselines.layer import check_heads, pad_to_multiple
 
 
 class Linformer(nn.Module):
     """Keys and values are projected along the sequence; they have no bias, so that zeros add nothing."""
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         rank = min(config.rank or 256, config.length)
-        heads = whole_heads(config)
+        heads = check_heads(config)
         self.inner = LinformerSelfAttention(config.channels, config.length, k=rank, heads=heads, one_kv_head=True)
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
         mixed: Tensor = self.inner(inputs)
         return mixed
@@ -44,9 +44,9 @@ class Performer(nn.Module):
 
     REDRAWN = 1000
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
-        heads = whole_heads(config)
+        heads = check_heads(config)
         each = config.channels // heads
         features = config.rank or max(each, int(each * torch.tensor(float(each)).log()))
         self.inner = SelfAttention(config.channels, heads=heads, dim_head=each, nb_features=features, causal=False)
@@ -54,16 +54,16 @@ class Performer(nn.Module):
         self.register_buffer("steps", torch.zeros(()))
         self.steps: Tensor
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
         counted: _Counted = self.inner.fast_attention
         if self.training and torch.is_grad_enabled():
             self.steps += 1
             if self.steps % self.REDRAWN == 0:
                 counted.inner.redraw_projection_matrix(inputs.device)
-        counted.there = there
+        counted.valid = valid
         mixed: Tensor = self.inner(inputs)
-        counted.there = None
+        counted.valid = None
         return mixed
 
 
@@ -71,13 +71,13 @@ class _Counted(nn.Module):
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner: Any = inner
-        self.there: Tensor | None = None
+        self.valid: Tensor | None = None
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        if self.there is None:
+        if self.valid is None:
             plain: Tensor = self.inner(query, key, value)
             return plain
-        counts = self.there[:, None, :, None].to(value.dtype).expand(-1, value.shape[1], -1, 1)
+        counts = self.valid[:, None, :, None].to(value.dtype).expand(-1, value.shape[1], -1, 1)
         mixed: Tensor = self.inner(query, key, torch.cat([value, counts], -1))
         return mixed[..., :-1] / mixed[..., -1:].clamp(min=1e-6)
 
@@ -89,18 +89,18 @@ class Reformer(nn.Module):
     not depend on the others in its batch. Hashes are drawn anew in every pass: answers vary from pass to pass.
     """
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         self.length = config.length
         self.bucket = config.window or min(64, max(1, config.length // 2))
-        heads = whole_heads(config)
+        heads = check_heads(config)
         self.inner = LSHSelfAttention(config.channels, heads=heads, bucket_size=self.bucket, n_hashes=4, causal=False)
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
-        longer, there = padded_to(inputs, there, 2 * self.bucket, self.length)
-        mixed: Tensor = self.inner(longer, input_mask=there)
-        # The package keeps the buckets of a pass for a reversible one; there is none.
+        longer, valid = pad_to_multiple(inputs, valid, 2 * self.bucket, self.length)
+        mixed: Tensor = self.inner(longer, input_mask=valid)
+        # The package stores the buckets for a reversible backward pass, which is not used here.
         self.inner.lsh_attn._cache = {}
         return mixed[:, : inputs.shape[1]]
 
@@ -111,11 +111,11 @@ class Nystromformer(nn.Module):
     The package pads on the left, and without a mask its padding takes part; it always gets one where it pads.
     """
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         self.length = config.length
         self.landmarks = min(config.rank or 256, config.length)
-        heads = whole_heads(config)
+        heads = check_heads(config)
         self.inner = NystromAttention(
             config.channels,
             dim_head=config.channels // heads,
@@ -124,10 +124,10 @@ class Nystromformer(nn.Module):
             pinv_iterations=6,
         )
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
-        longer, there = padded_to(inputs, there, self.landmarks, self.length)
-        mixed: Tensor = self.inner(longer, mask=there)
+        longer, valid = pad_to_multiple(inputs, valid, self.landmarks, self.length)
+        mixed: Tensor = self.inner(longer, mask=valid)
         return mixed[:, : inputs.shape[1]]
 
 
@@ -139,9 +139,9 @@ class TransformerLS(nn.Module):
     float32. Newer rotary-embedding-torch than 0.3.0 breaks it.
     """
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
-        heads = whole_heads(config)
+        heads = check_heads(config)
         each = config.channels // heads
         if each < 2:
             raise ValueError(f"channels={config.channels} and heads={heads}; rotary positions need two channels a head")
@@ -154,9 +154,9 @@ class TransformerLS(nn.Module):
             for _ in range(heads)
         )
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
-        longer, there = padded_to(inputs, there, self.window)
+        longer, valid = pad_to_multiple(inputs, valid, self.window)
         with torch.autocast(inputs.device.type, enabled=False):
-            mixed = torch.stack([head(longer.float(), mask=there) for head in self.inner]).sum(0)
+            mixed = torch.stack([head(longer.float(), mask=valid) for head in self.inner]).sum(0)
         return mixed[:, : inputs.shape[1]].to(inputs.dtype)

@@ -1,4 +1,4 @@
-"""Later work of the same authors, on the same ring: ChordMixer and CDIL-CNN, written from their papers.
+"""ChordMixer and CDIL-CNN, later work of the same authors on the same ring, implemented from their papers.
 
 A block of either is as many layers as it takes for every position to reach every other.
 """
@@ -10,31 +10,31 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from paramixer.baselines.layer import kept
+from paramixer.baselines.config import BaselineConfig
+from paramixer.baselines.layer import zero_invalid
 from paramixer.links import log2_ceil
-from paramixer.nn.config import ParamixerConfig
 from paramixer.ops.checks import past_end
 from paramixer.ops.dropout import Dropout
 
 
 class ChordMixer(nn.Module):
-    """Each layer runs an MLP on every position, turns the tracks of its output round the ring, and adds its input.
+    """Each layer applies an MLP to every position, rotates the tracks of its output around the ring and adds its input.
 
-    The channels are cut into ceil(log2 N) + 1 tracks (fewer where there are not so many channels); the first stays, the
-    others turn by 1, 2, 4, ... positions.
+    The channels are cut into ceil(log2 N) + 1 tracks (fewer if there are not so many channels); the first
+    stays, the others are rotated by 1, 2, 4, ... positions.
     """
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         layers = max(1, log2_ceil(config.length))
         tracks = min(layers + 1, config.channels)
         self.sizes = [len(part) for part in torch.arange(config.channels).tensor_split(tracks)]
-        # Where channels are fewer than tracks should be, layers take turns at the turns.
-        turns = [2**power for power in range(layers)]
-        self.turns = [
-            [0, *(turns[(layer * (tracks - 1) + track) % layers] for track in range(tracks - 1))]
+        # With fewer tracks than distances, the layers alternate between distances.
+        distances = [2**power for power in range(layers)]
+        self.shifts = [
+            [0, *(distances[(layer * (tracks - 1) + track) % layers] for track in range(tracks - 1))]
             if tracks <= layers
-            else [0, *turns]
+            else [0, *distances]
             for layer in range(layers)
         ]
         self.layers = nn.ModuleList(
@@ -45,21 +45,21 @@ class ChordMixer(nn.Module):
         )
         self.dropout = Dropout(config.block_dropout)
 
-    def forward(self, values: Tensor, inputs: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
-        """See :class:`~.layer.Layer`."""
-        there = None if lengths is None else ~past_end(lengths, values.shape[1])
-        values = kept(values, there)
-        for layer, turns in zip(self.layers, self.turns, strict=True):
-            tracks = torch.split(kept(self.dropout(layer(values)), there), self.sizes, -1)
-            turned = [turned_by(track, turn, lengths) for track, turn in zip(tracks, turns, strict=True)]
-            values = values + torch.cat(turned, -1)
+    def forward(self, values: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return mixed values, see :class:`~.layer.Layer`."""
+        valid = None if lengths is None else ~past_end(lengths, values.shape[1])
+        values = zero_invalid(values, valid)
+        for layer, shifts in zip(self.layers, self.shifts, strict=True):
+            tracks = torch.split(zero_invalid(self.dropout(layer(values)), valid), self.sizes, -1)
+            rolled = [roll_within(track, shift, lengths) for track, shift in zip(tracks, shifts, strict=True)]
+            values = values + torch.cat(rolled, -1)
         return values
 
 
 class CdilCnn(nn.Module):
     """Convolutions of three positions on the ring, dilated by 1, 2, 4, ..., each with a ReLU and a residual."""
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         # A chain of L layers reaches 2^(L + 1) - 1 positions.
         layers = max(1, log2_ceil(config.length + 1) - 1)
@@ -71,24 +71,24 @@ class CdilCnn(nn.Module):
         )
         self.dropout = Dropout(config.block_dropout)
 
-    def forward(self, values: Tensor, inputs: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
-        """See :class:`~.layer.Layer`."""
-        there = None if lengths is None else ~past_end(lengths, values.shape[1])
-        values = kept(values, there)
+    def forward(self, values: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return mixed values, see :class:`~.layer.Layer`."""
+        valid = None if lengths is None else ~past_end(lengths, values.shape[1])
+        values = zero_invalid(values, valid)
         for number, (convolution, residual) in enumerate(zip(self.convolutions, self.residuals, strict=True)):
-            near = [turned_by(values, turn, lengths) for turn in (-(2**number), 0, 2**number)]
-            values = kept(convolution(torch.cat(near, -1)).relu() + residual(values), there)
+            neighbors = [roll_within(values, shift, lengths) for shift in (-(2**number), 0, 2**number)]
+            values = zero_invalid(convolution(torch.cat(neighbors, -1)).relu() + residual(values), valid)
         mixed: Tensor = self.dropout(values)
         return mixed
 
 
-def turned_by(values: Tensor, turn: int, lengths: Tensor | None) -> Tensor:
-    """``out[b, i] = values[b, (i + turn) % length]``, each sequence on a ring of its own length."""
-    if turn == 0:
+def roll_within(values: Tensor, shift: int, lengths: Tensor | None) -> Tensor:
+    """Return ``out[b, i] = values[b, (i + shift) % length]``, each sequence on a ring of its own length."""
+    if shift == 0:
         return values
     if lengths is None:
-        return values.roll(-turn, 1)
+        return values.roll(-shift, 1)
     places = torch.arange(values.shape[1], device=values.device)
     rings = lengths.clamp(min=1)[:, None]
-    there = torch.where(places < rings, (places + turn) % rings, places)
-    return values.gather(1, there[..., None].expand_as(values))
+    sources = torch.where(places < rings, (places + shift) % rings, places)
+    return values.gather(1, sources[..., None].expand_as(values))

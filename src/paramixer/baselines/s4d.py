@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paramixer.nn.config import ParamixerConfig
+from paramixer.baselines.config import BaselineConfig
 
 
 class S4D(nn.Module):
     """States start at S4D-Lin's eigenvalues, -1/2 + i pi n, with step sizes from 0.001 to 0.1; then GELU and a gate."""
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         channels, states = config.channels, config.rank or 32
         steps = torch.rand(channels) * (math.log(0.1) - math.log(0.001)) + math.log(0.001)
@@ -35,7 +35,7 @@ class S4D(nn.Module):
         powers = ((rate * step)[..., None] * torch.arange(length, device=rate.device)).exp()
         return 2 * torch.einsum("dcn,cnl->dcl", readout, powers).real
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`. Zeros past the end leave the states as they are, in both directions."""
         length = inputs.shape[1]
         values = inputs.transpose(1, 2)

@@ -1,53 +1,55 @@
-"""A rival of the same size: as many parameters as the model it is compared with."""
+"""A baseline of the same size: as many parameters as the model it is compared with."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from paramixer.baselines.registry import baseline
-from paramixer.nn.config import ParamixerConfig
+from paramixer.baselines.config import BaselineConfig
 
-Count = Callable[[ParamixerConfig], int]
+CountParameters = Callable[[BaselineConfig], int]
 _LARGEST = 1 << 16
 
 
-def matched(config: ParamixerConfig, wanted: int, count: Count) -> ParamixerConfig:
-    """The config of the same rival whose number of parameters comes nearest to the wanted one.
+def match_size(
+    config: BaselineConfig, size_fields: Sequence[str], target: int, count: CountParameters
+) -> BaselineConfig:
+    """Return the config of the same baseline whose number of parameters is nearest to the target.
 
-    Fields are tried in the rival's own order, its channels last: each is brought as near as it can be, and the next is
-    touched only if even the smallest value of the ones before leaves too many.
+    Fields are tried in their order, the channels last: each is brought as near as it can be, and the next is changed
+    only if even the smallest value of those before leaves too many.
 
     Args:
-        config: of the rival.
-        wanted: the number of parameters.
-        count: the number of parameters of a config.
+        config: of the baseline.
+        size_fields: fields that change its number of parameters.
+        target: the number of parameters.
+        count: returns the number of parameters of a config.
     """
-    for name in baseline(config.mixer).sized_by:
-        config = _nearest(config, name, wanted, count)
-        if count(config) <= 1.05 * wanted:
+    for name in size_fields:
+        config = _fit_field(config, name, target, count)
+        if count(config) <= 1.05 * target:
             return config
     narrowest = dataclasses.replace(config, channels=config.heads)
-    if count(narrowest) > wanted:
-        # What grows with the length alone cannot be helped.
+    if count(narrowest) > target:
+        # Parameters that grow with the length alone cannot be avoided.
         return config
-    while count(config) > wanted:
+    while count(config) > target:
         config = dataclasses.replace(config, channels=config.channels - config.heads)
-    return _nearest(config, baseline(config.mixer).sized_by[0], wanted, count)
+    return _fit_field(config, size_fields[0], target, count)
 
 
-def _nearest(config: ParamixerConfig, name: str, wanted: int, count: Count) -> ParamixerConfig:
-    """The value of one field, from 1 on, that brings the count nearest to the wanted one; it grows with the value."""
+def _fit_field(config: BaselineConfig, name: str, target: int, count: CountParameters) -> BaselineConfig:
+    """Return the config with the value of one field, from 1 on, whose count is nearest; counts grow with the value."""
 
-    def sized(value: int) -> ParamixerConfig:
-        changed: dict[str, Any] = {name: value}
-        return dataclasses.replace(config, **changed)
+    def with_value(value: int) -> BaselineConfig:
+        changes: dict[str, Any] = {name: value}
+        return dataclasses.replace(config, **changes)
 
     low, high = 1, 2
-    while high < _LARGEST and count(sized(high)) < wanted:
+    while high < _LARGEST and count(with_value(high)) < target:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if count(sized(middle)) < wanted else (low, middle)
-    return min((sized(low), sized(high)), key=lambda found: abs(count(found) - wanted))
+        low, high = (middle, high) if count(with_value(middle)) < target else (low, middle)
+    return min((with_value(low), with_value(high)), key=lambda candidate: abs(count(candidate) - target))

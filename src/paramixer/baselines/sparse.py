@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paramixer.baselines.layer import Heads, Layer, padded_to
-from paramixer.nn.config import ParamixerConfig
+from paramixer.baselines.config import BaselineConfig
+from paramixer.baselines.layer import Heads, Layer, pad_to_multiple
 
 SUMMARIES = 8
 
 
-def stride_of(config: ParamixerConfig) -> int:
+def stride_of(config: BaselineConfig) -> int:
     """Positions in a block: ``window`` or about sqrt N."""
     return config.window or max(1, round(math.sqrt(config.length)))
 
@@ -30,34 +30,34 @@ def stride_of(config: ParamixerConfig) -> int:
 class _Blocked(Heads):
     """Attention within blocks; what is in a block is up to the pattern."""
 
-    def __init__(self, config: ParamixerConfig) -> None:
+    def __init__(self, config: BaselineConfig) -> None:
         super().__init__(config)
         self.stride = stride_of(config)
 
-    def forward(self, inputs: Tensor, there: Tensor | None) -> Tensor:
+    def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
         """See :class:`~.layer.Attention`."""
         length = inputs.shape[1]
-        longer, there = padded_to(inputs, there, self.stride)
+        longer, valid = pad_to_multiple(inputs, valid, self.stride)
         # [batch, heads, blocks, stride, channels / heads]
         query, key, value = (torch.unflatten(part, 2, (-1, self.stride)) for part in self.split(longer))
-        blocks = None if there is None else torch.unflatten(there, 1, (-1, self.stride))[:, None]
+        blocks = None if valid is None else torch.unflatten(valid, 1, (-1, self.stride))[:, None]
         return self.merge(self.attend(query, key, value, blocks).flatten(2, 3)[:, :, :length])
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
-        """Mixed values in blocks; ``there`` is ``[batch, 1, blocks, stride]``."""
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
+        """Mixed values in blocks; ``valid`` is ``[batch, 1, blocks, stride]``."""
         raise TypeError(f"{type(self).__name__} has no pattern")
 
 
 class Near(_Blocked):
     """Strided, first step: |i - j| < stride, which lies in three blocks."""
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
         """The own block and its neighbours, masked to the distance."""
         stride, blocks = self.stride, query.shape[2]
         places = torch.arange(stride, device=query.device)
         distance = places[:, None] + stride - torch.arange(3 * stride, device=query.device)
         allowed = distance.abs() < stride
-        exists = query.new_ones(1, 1, blocks, stride, dtype=bool) if there is None else there  # type: ignore[call-overload]
+        exists = query.new_ones(1, 1, blocks, stride, dtype=bool) if valid is None else valid  # type: ignore[call-overload]
         allowed = allowed & _around(exists[..., None]).squeeze(-1)[..., None, :]
         return _softmax_attention(query, _around(key), _around(value), allowed)
 
@@ -65,39 +65,39 @@ class Near(_Blocked):
 class Strided(_Blocked):
     """Strided, second step: (i - j) is a multiple of the stride, a column of the blocks."""
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
         """Columns of the blocks."""
         query, key, value = (part.transpose(2, 3) for part in (query, key, value))
-        allowed = None if there is None else there.transpose(2, 3)[..., None, :]
+        allowed = None if valid is None else valid.transpose(2, 3)[..., None, :]
         return _softmax_attention(query, key, value, allowed).transpose(2, 3)
 
 
 class Inside(_Blocked):
     """Fixed, first step: the own block."""
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
         """Block by block."""
-        return _softmax_attention(query, key, value, None if there is None else there[..., None, :])
+        return _softmax_attention(query, key, value, None if valid is None else valid[..., None, :])
 
 
 class Summaries(_Blocked):
     """Fixed, second step: the first few positions of every block."""
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
         """Every position with the same keys."""
         few = min(SUMMARIES, self.stride)
         blocks = query.shape[2]
         keys, values = (part[..., :few, :].flatten(2, 3) for part in (key, value))
-        allowed = None if there is None else there[..., :few].flatten(2, 3)[..., None, :]
+        allowed = None if valid is None else valid[..., :few].flatten(2, 3)[..., None, :]
         return torch.unflatten(_softmax_attention(query.flatten(2, 3), keys, values, allowed), 2, (blocks, -1))
 
 
-def strided(config: ParamixerConfig) -> nn.Module:
+def strided(config: BaselineConfig) -> nn.Module:
     """One layer of the strided pattern."""
     return Layer(config, Near(config), Strided(config))
 
 
-def fixed(config: ParamixerConfig) -> nn.Module:
+def fixed(config: BaselineConfig) -> nn.Module:
     """One layer of the fixed pattern."""
     return Layer(config, Inside(config), Summaries(config))
 

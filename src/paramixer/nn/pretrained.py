@@ -1,7 +1,10 @@
 """A model as a folder of data: config.json and model.safetensors, and nothing that could run.
 
-Both files are replaced atomically, the weights first. The weights carry a digest of the config they belong to, so that
-a pair torn by a crash or by hand is noticed instead of computing something else.
+Both files are replaced atomically, the weights first. The weights carry a digest of the config they belong to: a pair
+torn by a crash or changed by hand is an error.
+
+Format 2 of config.json holds ``model_type``, "paramixer" or "baseline", and the config. Format 1 had one config for
+both, with initialization in it; it is still read.
 """
 
 from __future__ import annotations
@@ -9,64 +12,118 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from paramixer.nn.config import ParamixerConfig
+from paramixer.files import replace_file
+from paramixer.nn.config import SequenceConfig
 
-FORMAT = 1
+FORMAT = 2
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+MODEL_TYPES = ("paramixer", "baseline")
+
+C = TypeVar("C", bound=SequenceConfig)
 
 
-def save_model(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
-    """Write both files into the folder, which is made where it is missing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise NotADirectoryError(f"{folder} is, or lies below, a file; give a folder to save into") from None
-    state = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-    replace_file(folder / WEIGHTS, _in_order(save(state, {"format": "pt", "config": _digest(config)})))
-    document = {"model_type": "paramixer", "format": FORMAT, "config": dataclasses.asdict(config)}
-    replace_file(folder / CONFIG, (json.dumps(document, indent=2) + "\n").encode())
+class PretrainedModel(nn.Module, ABC):
+    """A module with a config that answers batches of sequences and can be saved as a folder."""
+
+    config: SequenceConfig
+    model_type: ClassVar[str]
+
+    @abstractmethod
+    def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """Return logits or values for a batch of sequences."""
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write config.json and model.safetensors into the folder, each atomically; the folder is made if missing."""
+        path = Path(folder)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise NotADirectoryError(f"{path} is, or is below, a file; give a folder to save into") from None
+        state = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
+        metadata = {"format": "pt", "config": _digest(self.config)}
+        replace_file(path / WEIGHTS, _sort_metadata(save(state, metadata)))
+        document = {"model_type": self.model_type, "format": FORMAT, "config": dataclasses.asdict(self.config)}
+        replace_file(path / CONFIG, (json.dumps(document, indent=2) + "\n").encode())
 
 
-def find(folder: str | Path) -> Path:
-    """The local folder, or the hub's model of this name brought to one."""
-    path = Path(folder)
-    if path.is_dir():
-        return path
-    if path.exists():
-        raise NotADirectoryError(f"{path} is a file; give the folder that save_pretrained wrote")
-    name = str(folder)
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise FileNotFoundError(f"there is no folder {path}; give the folder that save_pretrained wrote")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+@dataclasses.dataclass(frozen=True)
+class SavedModel:
+    """A folder's config.json, read and checked except for the values of its settings."""
 
-    try:
-        return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS]))
-    except (HfHubHTTPError, HFValidationError, OSError) as error:
-        raise FileNotFoundError(
-            f"there is no folder {path}, and the hub gave no model of that name: {error}"
-        ) from error
+    folder: Path
+    """Where it was found."""
+    model_type: str
+    """ "paramixer" or "baseline"."""
+    settings: dict[str, Any]
+    """Fields of the config."""
+    digest: str | None
+    """The digest that the weights must carry; None for that of the config itself."""
+
+    def make_config(self, kind: type[C]) -> C:
+        """Return the settings as a validated config."""
+        path = self.folder / CONFIG
+        unknown = self.settings.keys() - {field.name for field in dataclasses.fields(kind)}
+        if unknown:
+            raise ValueError(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
+        try:
+            return kind(**self.settings)
+        except ValueError as error:
+            raise ValueError(f"{path} has a wrong config: {error}") from error
+
+    def load_weights(self, model: PretrainedModel) -> None:
+        """Fill the model with the folder's weights: all of them, each of the right shape, and no others.
+
+        The model may be on the meta device; it takes the weights' dtype. Tensors are read only when all of them fit.
+        """
+        path = self.folder / WEIGHTS
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is missing; {self.folder} has a config but no weights")
+        try:
+            with safe_open(path, framework="pt") as file:
+                names = list(file.keys())
+                _check_shapes(path, model, {name: file.get_slice(name).get_shape() for name in names})
+                if (file.metadata() or {}).get("config") != (self.digest or _digest(model.config)):
+                    raise ValueError(
+                        f"{path} was saved with another config than {CONFIG} now holds; restore it, "
+                        "or load the model and change its settings in Python"
+                    )
+                # Copied into torch's own memory: the file's is aligned differently, and products round differently.
+                weights: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in names}
+        except SafetensorError as error:
+            raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
+        dtypes = {tensor.dtype for tensor in weights.values()}
+        if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
+            raise ValueError(
+                f"{path} has tensors of {' and '.join(sorted(map(str, dtypes)))}; expected one float dtype"
+            )
+        model.load_state_dict(weights, assign=True)
 
 
-def load_config(folder: Path) -> ParamixerConfig:
-    """The config of the folder, or one clear error."""
-    path = folder / CONFIG
+def read(folder: str | Path, expected: str | None = None) -> SavedModel:
+    """Read a saved model's config.json, or raise one clear error.
+
+    Args:
+        folder: a local folder, or a name "owner/model" of the Hugging Face hub.
+        expected: the model type it must have, "paramixer" or "baseline"; None for either.
+    """
+    path = find_folder(folder) / CONFIG
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is missing; {folder} is not a saved Paramixer") from None
+        raise FileNotFoundError(f"{path} is missing; {path.parent} is not a saved Paramixer") from None
     except (ValueError, RecursionError, OSError) as error:
         raise ValueError(f"{path} is damaged, it is not JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("model_type") != "paramixer":
+    if not isinstance(document, dict) or document.get("model_type") not in MODEL_TYPES:
         raise ValueError(f"{path} does not describe a Paramixer; is it another library's model?")
     version = document.get("format")
     if type(version) is not int or version < 1:
@@ -77,81 +134,105 @@ def load_config(folder: Path) -> ParamixerConfig:
     settings = document.get("config")
     if not isinstance(settings, dict):
         raise ValueError(f"{path} has no config; save the model again")
-    unknown = settings.keys() - {field.name for field in dataclasses.fields(ParamixerConfig)}
+    if version == 1:
+        saved = _upgrade_format_1(path, settings)
+    else:
+        saved = SavedModel(path.parent, document["model_type"], settings, None)
+    if expected not in (None, saved.model_type):
+        loader = {"paramixer": "Paramixer.from_pretrained", "baseline": "baselines.registry.load_pretrained"}
+        raise ValueError(f"{path} describes a {saved.model_type}; load it with {loader[saved.model_type]}")
+    return saved
+
+
+def model_type(folder: str | Path) -> str:
+    """Return "paramixer" or "baseline", whichever the folder holds."""
+    return read(folder).model_type
+
+
+def find_folder(folder: str | Path) -> Path:
+    """Return the local folder, or download the hub's model of this name and return where it is."""
+    path = Path(folder)
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise NotADirectoryError(f"{path} is a file; give the folder that save_pretrained wrote")
+    name = str(folder)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise FileNotFoundError(f"there is no folder {path}; give the folder that save_pretrained wrote")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ImportError:
+        raise FileNotFoundError(
+            f"there is no folder {path}; to download a model of that name: pip install 'paramixer[cli]'"
+        ) from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS]))
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        raise FileNotFoundError(
+            f"there is no folder {path}, and the hub gave no model of that name: {error}"
+        ) from error
+
+
+_FORMAT_1_DEFAULTS: dict[str, Any] = {
+    "vocabulary": None,
+    "features": None,
+    "channels": 32,
+    "hidden": 32,
+    "blocks": 1,
+    "mixer": "paramixer",
+    "heads": 1,
+    "rank": None,
+    "window": None,
+    "protocol": "chord",
+    "links": None,
+    "factors": None,
+    "table": None,
+    "residual": "factor",
+    "ring": True,
+    "link_input": "first",
+    "positions": True,
+    "pooling": "flat",
+    "target": "class",
+    "embedding_dropout": 0.0,
+    "block_dropout": 0.0,
+    "pad": None,
+    "padding": "symbol",
+    "init": "paper",
+    "embedding_bound": None,
+    "amounts": False,
+    "keep": 1,
+}
+_FORMAT_1_INIT = ("init", "embedding_bound", "amounts")
+_FORMAT_1_BASELINE = ("mixer", "heads", "rank", "window")
+_FORMAT_1_PARAMIXER = ("protocol", "links", "factors", "table", "residual", "ring", "link_input", "keep")
+
+
+def _upgrade_format_1(path: Path, settings: Mapping[str, Any]) -> SavedModel:
+    """Split format 1's one config into Paramixer's and a baseline's, and drop initialization."""
+    unknown = settings.keys() - {"length", "outputs", *_FORMAT_1_DEFAULTS}
     if unknown:
         raise ValueError(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
-    try:
-        return ParamixerConfig(**settings)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} has a wrong config: {error}") from error
+    digest = _digest_settings(settings, _FORMAT_1_DEFAULTS)
+    is_paramixer = settings.get("mixer", "paramixer") == "paramixer"
+    dropped = {*_FORMAT_1_INIT, *(_FORMAT_1_BASELINE if is_paramixer else _FORMAT_1_PARAMIXER)}
+    renamed = {"keep": "checkpoint_every", "mixer": "model"}
+    upgraded = {renamed.get(name, name): value for name, value in settings.items() if name not in dropped}
+    return SavedModel(path.parent, "paramixer" if is_paramixer else "baseline", upgraded, digest)
 
 
-def load_weights(model: nn.Module, config: ParamixerConfig, folder: Path) -> None:
-    """Fill the model with the folder's weights: all of them, each of the right shape, and no others.
-
-    The model may be on the meta device; it takes the weights' dtype.
-    """
-    path = folder / WEIGHTS
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; {folder} has a config but no weights")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata: dict[str, Any] = file.metadata() or {}
-            # Into torch's own memory: the file's is aligned otherwise, and products round differently there.
-            found: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
+def _check_shapes(path: Path, model: nn.Module, shapes: Mapping[str, Sequence[int]]) -> None:
     expected = model.state_dict()
-    for what, names in (("lacks", expected.keys() - found.keys()), ("has unknown", found.keys() - expected.keys())):
+    for what, names in (("lacks", expected.keys() - shapes.keys()), ("has unknown", shapes.keys() - expected.keys())):
         if names:
             raise ValueError(f"{path} {what} tensors: {', '.join(sorted(names))}; it does not belong to this config")
     for name, tensor in expected.items():
-        if found[name].shape != tensor.shape:
-            raise ValueError(
-                f"{path}: {name} has shape {list(found[name].shape)}, the config asks for {list(tensor.shape)}"
-            )
-    dtypes = {tensor.dtype for tensor in found.values()}
-    if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
-        raise ValueError(f"{path} has tensors of {' and '.join(sorted(map(str, dtypes)))}; expected one float dtype")
-    if metadata.get("config") != _digest(config):
-        raise ValueError(
-            f"{path} was saved with another config than {CONFIG} now holds; restore it, "
-            "or load the model and change its settings in Python"
-        )
-    model.load_state_dict(found, assign=True)
+        if torch.Size(shapes[name]) != tensor.shape:
+            raise ValueError(f"{path}: {name} has shape {list(shapes[name])}, the config asks for {list(tensor.shape)}")
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Put content at path so that at any moment there is the old file or the new one, whole."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        write_synced(temporary, content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def write_synced(path: Path, content: bytes) -> None:
-    """A new file that is on the disk when this returns."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """The folder's list of names is on the disk when this returns."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _in_order(content: bytes) -> bytes:
-    """The same safetensors file with its metadata sorted: safetensors writes it in an order that differs every time."""
+def _sort_metadata(content: bytes) -> bytes:
+    """Return the same safetensors file with its metadata sorted; safetensors writes it in an order that varies."""
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
@@ -160,8 +241,12 @@ def _in_order(content: bytes) -> bytes:
     return content[:8] + text + content[8 + size :]
 
 
-def _digest(config: ParamixerConfig) -> str:
-    # Only what was chosen: a field that a later version adds changes nothing.
+def _digest(config: SequenceConfig) -> str:
     defaults = {field.name: field.default for field in dataclasses.fields(config)}
-    chosen = {name: value for name, value in dataclasses.asdict(config).items() if value != defaults[name]}
+    return _digest_settings(dataclasses.asdict(config), defaults)
+
+
+def _digest_settings(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Return a digest of the settings that differ from the defaults: a field added later changes nothing."""
+    chosen = {name: value for name, value in settings.items() if name not in defaults or value != defaults[name]}
     return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paramixer.reproduce.figures import protocols
+from experiments.figures import protocols
 
 
 def draw(path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paramixer.reproduce.figures import network
+from experiments.figures import network
 
 
 def draw(path: Path) -> None:

@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from paramixer.bench import cost, memory
+from paramixer.bench import cost
 from paramixer.bench.case import Case
+from paramixer.bench.implementations import IMPLEMENTATIONS
 from paramixer.bench.limits import DEFAULT, Limits
-from paramixer.bench.ways import WAYS
-from paramixer.machine import serving_engine
 
 CASES = [
     Case(batch=3, length=33, channels=5, inputs=6, hidden=7),
@@ -18,7 +17,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_flops_are_those_that_torch_counts(case):
     """The gather is all products, so torch's own counter sees every one of them."""
-    tensors, run = case.tensors(), WAYS["gather"].prepare(case)
+    tensors, run = case.tensors(), IMPLEMENTATIONS["gather"].build(case)
     with FlopCounterMode(display=False) as counter:
         output = run(*tensors)
     forward = counter.get_total_flops()
@@ -29,68 +28,49 @@ def test_flops_are_those_that_torch_counts(case):
 
 
 def test_operations_of_a_case_small_enough_to_count_by_hand():
-    """Two factors of one token pair: 2 x (2x3 + 3x2 + 2x2) FLOPs a token and factor."""
+    """Two factors of one token pair: 2 x (2x3 + 3x2 + 2x2) FLOPs per token and factor."""
     case = Case(batch=1, length=2, channels=2, hidden=3, links=2, factors=2)
     found = cost.forward_operations(case)
     assert found.products == 2 * 2 * 2 * (2 * 3 + 3 * 2 + 2 * 2)
     assert found.gelus == 2 * 2 * 3
     assert found.additions == 2 * 2 * (3 + 2 + 2)
     assert found.recomputed == 0
-    # The hidden layer and the weights of both factors; with keep = 2 the first factor as well.
-    assert cost.backward_operations(case, keep=1).recomputed == 2 * 2 * 2 * (2 * 3 + 3 * 2)
-    extra = cost.backward_operations(case, keep=2).recomputed - cost.backward_operations(case, keep=1).recomputed
+    # The hidden layer and the weights of both factors; with checkpoint_every = 2 the first factor as well.
+    assert cost.backward_operations(case, checkpoint_every=1).recomputed == 2 * 2 * 2 * (2 * 3 + 3 * 2)
+    extra = (
+        cost.backward_operations(case, checkpoint_every=2).recomputed
+        - cost.backward_operations(case, checkpoint_every=1).recomputed
+    )
     assert extra == found.products // 2
 
 
-@pytest.mark.parametrize("engine", cost.ENGINES)
-def test_a_larger_keep_saves_memory_and_costs_time(engine):
+@pytest.mark.parametrize("backend", cost.BACKENDS)
+def test_fewer_checkpoints_save_memory_and_cost_time(backend):
     case = Case(length=4096)
-    kept, saved = (cost.training_memory(case, engine, keep) for keep in (1, 4))
-    assert saved < kept
-    fast, slow = (cost.backward_seconds(case, engine, DEFAULT, keep) for keep in (1, 4))
+    often, rarely = (cost.training_memory(case, backend, every) for every in (1, 4))
+    assert rarely < often
+    fast, slow = (cost.backward_seconds(case, backend, DEFAULT, every) for every in (1, 4))
     assert fast < slow
-    assert cost.forward_memory(case, engine) < saved
+    assert cost.forward_memory(case, backend) < rarely
 
 
-@pytest.mark.parametrize("engine", cost.ENGINES)
-def test_a_faster_machine_is_predicted_to_take_less(engine):
+@pytest.mark.parametrize("backend", cost.BACKENDS)
+def test_a_faster_machine_is_predicted_to_take_less(backend):
     twice = Limits(2 * DEFAULT.flops, 2 * DEFAULT.bandwidth)
     case = Case()
-    assert cost.forward_seconds(case, engine, twice) == pytest.approx(cost.forward_seconds(case, engine, DEFAULT) / 2)
+    assert cost.forward_seconds(case, backend, twice) == pytest.approx(cost.forward_seconds(case, backend, DEFAULT) / 2)
 
 
-def test_keep_is_the_smallest_that_fits():
+def test_checkpoint_every_is_the_smallest_that_fits():
     case = Case(length=4096)
-    needed = {keep: cost.training_memory(case, "cpu", keep) for keep in (1, 2, 3)}
-    assert cost.choose_keep(case, "cpu", needed[1]) == 1
-    assert cost.choose_keep(case, "cpu", needed[1] - 1) == 2
-    assert cost.choose_keep(case, "cpu", needed[3]) == 3
-    with pytest.raises(ValueError, match="needs .* GB even with keep = .*smaller batch"):
-        cost.choose_keep(case, "cpu", 1)
+    needed = {every: cost.training_memory(case, "cpu", every) for every in (1, 2, 3)}
+    assert cost.choose_checkpoint_every(case, "cpu", needed[1]) == 1
+    assert cost.choose_checkpoint_every(case, "cpu", needed[1] - 1) == 2
+    assert cost.choose_checkpoint_every(case, "cpu", needed[3]) == 3
+    with pytest.raises(ValueError, match="needs .* GB even with checkpoint_every = .*smaller batch"):
+        cost.choose_checkpoint_every(case, "cpu", 1)
 
 
-def test_an_engine_without_a_model_is_refused():
-    with pytest.raises(ValueError, match="no cost model for engine 'triton'; choose from cpu, reference"):
+def test_a_backend_without_a_model_is_refused():
+    with pytest.raises(ValueError, match="no cost model for backend 'triton'; choose from cpu, reference"):
         cost.forward_memory(Case(), "triton")
-
-
-def test_a_job_that_fails_in_its_process_says_why(monkeypatch):
-    monkeypatch.setattr("sys.executable", "false")
-    with pytest.raises(ChildProcessError, match="forward of 2 x 64.*failed in its process: exit code 1"):
-        memory.peak(memory.Job(what="forward", case=Case(length=64)))
-
-
-# Tensors so large that the allocator gives them back as soon as they are freed.
-LARGE = Case(batch=1, length=2**18, protocol="cdil", links=3, factors=6)
-WIDE = Case(batch=1, length=2**17, channels=80, hidden=96, factors=3, links=5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [LARGE, WIDE], ids=str)
-@pytest.mark.parametrize(("what", "keep"), [("forward", 1), ("training", 1), ("training", 3)])
-def test_predicted_memory_is_within_half_of_the_measured(case, what, keep):
-    found = memory.peak(memory.Job(what=what, case=case, keep=keep))
-    measured = found["peak"] - found["before"]
-    engine = serving_engine()
-    predicted = cost.forward_memory(case, engine) if what == "forward" else cost.training_memory(case, engine, keep)
-    assert predicted / 1.5 < measured < predicted * 1.5

@@ -1,1 +1,1 @@
-"""Speed, memory, scaling and cost: what is measured, on which machine, and how far it is from the machine's limits."""
+"""Speed and cost of one chain on this machine: what ``paramixer bench`` and ``paramixer cost`` call."""

@@ -1,6 +1,6 @@
 """The shape of one chain to measure, and tensors to measure it with."""
 
-# No postponed annotations here: the command line reads the fields' types where they are inherited, in other modules.
+# No postponed annotations: command lines read the fields' types where they are inherited, in other modules.
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,7 @@ from paramixer.links import named_pattern
 
 
 class Tensors(NamedTuple):
-    """What every way of computing a chain is a function of; all of them require gradients."""
+    """The arguments of every implementation of a chain; all of them require gradients."""
 
     inputs: Tensor
     values: Tensor
@@ -26,21 +26,21 @@ class Case:
     """The shape of one chain, in float32."""
 
     batch: int = 2
-    """Sequences a batch."""
+    """Batch size."""
     length: int = 16384
-    """N, positions of a sequence."""
+    """N, positions per sequence."""
     channels: int = 32
     """Width of the values."""
     inputs: int | None = None
-    """Width of what the link MLPs read; None for the channels."""
+    """Width of the link MLPs' input; None for the channels."""
     hidden: int = 32
     """Width of the hidden layers of the link MLPs."""
     protocol: Literal["chord", "cdil"] = "chord"
     """Which positions a factor links."""
     links: int | None = None
-    """K, links a position; None for ceil(log2 N) + 1 with chord and 9 with cdil."""
+    """K, links per position; None for ceil(log2 N) + 1 with chord and 9 with cdil."""
     factors: int | None = None
-    """M, factors of the chain; None for ceil(log2 N)."""
+    """M, factors per chain; None for ceil(log2 N)."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "channels", "inputs", "hidden"):
@@ -51,10 +51,10 @@ class Case:
 
     def __str__(self) -> str:
         factors, links = self.offsets().shape
-        wide = "" if self.inputs is None else f", inputs {self.inputs}"
+        inputs = "" if self.inputs is None else f", inputs {self.inputs}"
         return (
             f"{self.batch} x {self.length}, {self.protocol.upper()}, M = {factors}, K = {links}, "
-            f"channels {self.channels}{wide}, hidden {self.hidden}"
+            f"channels {self.channels}{inputs}, hidden {self.hidden}"
         )
 
     @property

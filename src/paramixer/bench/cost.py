@@ -1,6 +1,6 @@
-"""What a chain costs before anybody runs it: operations, bytes, time and memory.
+"""Predicted cost of a chain: operations, bytes, time and memory.
 
-Operations are exact and those of ``paramix`` alone. A product of a row of n numbers costs 2 n: a multiplication and an
+Operations are exact and those of ``paramix`` alone. A dot product of n numbers costs 2 n: a multiplication and an
 addition each. What a backward pass recomputes is no useful work and is counted apart. Times and memory are predictions;
 the benchmarks put measured ones beside them.
 """
@@ -12,16 +12,16 @@ from typing import Any
 
 from paramixer.bench.case import Case
 from paramixer.bench.limits import Limits
-from paramixer.ops.chain import kept_factors
+from paramixer.ops.chain import count_checkpoints
 
 FLOAT = 4
-ENGINES = ("cpu", "reference")
+BACKENDS = ("cpu", "reference")
 
 # Arithmetic of one exact GELU in vector code: a range reduction, two polynomials and a division.
 _GELU = 30
-# Share of the slower limit, arithmetic or memory, that an engine comes to in practice, forward and backward.
+# Share of the slower limit, arithmetic or memory, that a backend reaches in practice, forward and backward.
 _EFFICIENCY = {"cpu": (0.75, 0.62), "reference": (0.7, 0.7)}
-# As many sequences go through the CPU engine's chain together as fit into the outer caches, and at least one.
+# As many sequences go through the CPU backend's chain together as fit into the outer caches, and at least one.
 _CACHED = 3 << 20
 
 
@@ -51,11 +51,11 @@ def forward_operations(case: Case) -> Operations:
     )
 
 
-def backward_operations(case: Case, keep: int = 1) -> Operations:
-    """Operations of a backward pass: each product has two gradients. The MLPs are recomputed, whatever is kept."""
+def backward_operations(case: Case, checkpoint_every: int = 1) -> Operations:
+    """Operations of a backward pass: each product has two gradients. The MLPs are always recomputed."""
     factors, links = case.offsets().shape
     forward = forward_operations(case)
-    again = factors - 1 - kept_factors(factors, keep)
+    again = factors - 1 - count_checkpoints(factors, checkpoint_every)
     mlp = 2 * case.hidden * (case.width + links)
     return Operations(
         products=2 * forward.products,
@@ -65,100 +65,102 @@ def backward_operations(case: Case, keep: int = 1) -> Operations:
     )
 
 
-def forward_bytes(case: Case, engine: str) -> int:
+def forward_bytes(case: Case, backend: str) -> int:
     """Bytes to and from memory of a forward pass, if caches hold a tile and its neighbours but no whole tensor."""
     factors, links = case.offsets().shape
     width, hidden, channels = case.width, case.hidden, case.channels
     each = {
         "cpu": width + 2 * channels,
         "reference": width + 6 * hidden + 3 * links + links * (3 * channels + 1) + 3 * channels,
-    }[_known(engine)]
+    }[_check_backend(backend)]
     return FLOAT * case.tokens * factors * each
 
 
-def backward_bytes(case: Case, engine: str, keep: int = 1) -> int:
+def backward_bytes(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     """The same of a backward pass, recomputed factors included."""
     factors, links = case.offsets().shape
     width, hidden, channels = case.width, case.hidden, case.channels
     each = {
         "cpu": 3 * width + 4 * channels + 2 * links,
         "reference": 6 * width + 14 * hidden + 5 * links + links * (5 * channels + 2) + 3 * channels,
-    }[_known(engine)]
-    again = factors - 1 - kept_factors(factors, keep)
-    return FLOAT * case.tokens * factors * each + forward_bytes(case, engine) // factors * again
+    }[_check_backend(backend)]
+    again = factors - 1 - count_checkpoints(factors, checkpoint_every)
+    return FLOAT * case.tokens * factors * each + forward_bytes(case, backend) // factors * again
 
 
-def forward_seconds(case: Case, engine: str, limits: Limits) -> float:
+def forward_seconds(case: Case, backend: str, limits: Limits) -> float:
     """Predicted time of a forward pass."""
-    return _seconds(forward_operations(case), forward_bytes(case, engine), _EFFICIENCY[_known(engine)][0], limits)
+    return _seconds(
+        forward_operations(case), forward_bytes(case, backend), _EFFICIENCY[_check_backend(backend)][0], limits
+    )
 
 
-def backward_seconds(case: Case, engine: str, limits: Limits, keep: int = 1) -> float:
+def backward_seconds(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1) -> float:
     """Predicted time of a backward pass."""
-    operations, moved = backward_operations(case, keep), backward_bytes(case, engine, keep)
-    return _seconds(operations, moved, _EFFICIENCY[_known(engine)][1], limits)
+    operations, moved = backward_operations(case, checkpoint_every), backward_bytes(case, backend, checkpoint_every)
+    return _seconds(operations, moved, _EFFICIENCY[_check_backend(backend)][1], limits)
 
 
-def forward_memory(case: Case, engine: str) -> int:
+def forward_memory(case: Case, backend: str) -> int:
     """Predicted peak of a forward pass without a graph: bytes beyond what the process had, its arguments included."""
     factors, links = case.offsets().shape
     width, hidden, channels = case.width, case.hidden, case.channels
     # Arguments and output; then the values on their way from factor to factor.
     each, passing = width + 2 * channels, 0
-    if _known(engine) == "cpu":
+    if _check_backend(backend) == "cpu":
         passing = channels if factors > 1 else 0
     else:
         each += channels + max(2 * hidden, hidden + links, links + 2 * channels)
     return FLOAT * (case.tokens * each + _wave(case) * passing + _parameters(case))
 
 
-def training_memory(case: Case, engine: str, keep: int = 1) -> int:
+def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     """Predicted peak of a forward and a backward pass: bytes beyond what the process had, all gradients included."""
     factors, links = case.offsets().shape
     width, hidden, channels = case.width, case.hidden, case.channels
-    # Arguments, output and its gradient, gradients of inputs and values; what was kept.
-    each = 2 * width + 4 * channels + channels * kept_factors(factors, keep)
+    # Arguments, output and its gradient, gradients of inputs and values; the checkpoints.
+    each = 2 * width + 4 * channels + channels * count_checkpoints(factors, checkpoint_every)
     # One segment, recomputed; one factor's weights; the gradient on its way from factor to factor.
-    passing = channels * (min(keep, factors) - 1) + links + (channels if factors > 1 else 0)
-    if _known(engine) == "reference":
+    passing = channels * (min(checkpoint_every, factors) - 1) + links + (channels if factors > 1 else 0)
+    if _check_backend(backend) == "reference":
         each += passing + links + channels + 4 * hidden
         passing = 0
     return FLOAT * (case.tokens * each + _wave(case) * passing + 2 * _parameters(case))
 
 
-def choose_keep(case: Case, engine: str, budget: int) -> int:
-    """The smallest keep, and so the fastest, whose training step is predicted to stay within so many bytes."""
+def choose_checkpoint_every(case: Case, backend: str, budget: int) -> int:
+    """Return the smallest, and so the fastest, with which a training step should fit into ``budget`` bytes."""
     factors = case.offsets().shape[0]
-    predicted = {keep: training_memory(case, engine, keep) for keep in range(1, factors + 1)}
-    for keep, needed in predicted.items():
+    predicted = {every: training_memory(case, backend, every) for every in range(1, factors + 1)}
+    for every, needed in predicted.items():
         if needed <= budget:
-            return keep
-    least = min(predicted, key=lambda keep: predicted[keep])
+            return every
+    least = min(predicted, key=lambda every: predicted[every])
     raise ValueError(
-        f"a training step of {case} needs {predicted[least] / 1e9:.2f} GB even with keep = {least}, "
+        f"a training step of {case} needs {predicted[least] / 1e9:.2f} GB even with checkpoint_every = {least}, "
         f"more than the {budget / 1e9:.2f} GB allowed; use a smaller batch"
     )
 
 
-def document(case: Case, engine: str, limits: Limits, keep: int = 1) -> dict[str, Any]:
-    """All of it, as it stands in a record."""
+def describe(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1) -> dict[str, Any]:
+    """Return operations, bytes, predicted seconds and memory, as a record holds them."""
     return {
         "case": str(case),
-        "engine": engine,
-        "keep": keep,
+        "engine": backend,
+        "keep": checkpoint_every,
         "parameters": _parameters(case),
         "forward": {
             **asdict(forward_operations(case)),
-            "bytes": forward_bytes(case, engine),
-            "seconds": forward_seconds(case, engine, limits),
-            "memory": forward_memory(case, engine),
+            "bytes": forward_bytes(case, backend),
+            "seconds": forward_seconds(case, backend, limits),
+            "memory": forward_memory(case, backend),
         },
         "backward": {
-            **asdict(backward_operations(case, keep)),
-            "bytes": backward_bytes(case, engine, keep),
-            "seconds": backward_seconds(case, engine, limits, keep),
+            **asdict(backward_operations(case, checkpoint_every)),
+            "bytes": backward_bytes(case, backend, checkpoint_every),
+            "seconds": backward_seconds(case, backend, limits, checkpoint_every),
         },
-        "training_memory": training_memory(case, engine, keep),
+        "training_memory": training_memory(case, backend, checkpoint_every),
     }
 
 
@@ -168,7 +170,7 @@ def _seconds(operations: Operations, moved: int, efficiency: float, limits: Limi
 
 
 def _wave(case: Case) -> int:
-    """Tokens that are on their way through the CPU engine's chain at a time."""
+    """Tokens that are on their way through the CPU backend's chain at a time."""
     sequences = _CACHED // (FLOAT * (case.width + 2 * case.channels) * case.length)
     return case.length * max(1, min(case.batch, sequences))
 
@@ -178,7 +180,7 @@ def _parameters(case: Case) -> int:
     return int(factors * (case.width * case.hidden + case.hidden + case.hidden * links + links))
 
 
-def _known(engine: str) -> str:
-    if engine not in ENGINES:
-        raise ValueError(f"there is no cost model for engine {engine!r}; choose from {', '.join(ENGINES)}")
-    return engine
+def _check_backend(backend: str) -> str:
+    if backend not in BACKENDS:
+        raise ValueError(f"there is no cost model for backend {backend!r}; choose from {', '.join(BACKENDS)}")
+    return backend

@@ -1,0 +1,1 @@
+"""Speed, memory and scaling of the backends, written down as records: ``python -m benchmarks``."""

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from paramixer.nn.block import ParamixerBlock
     from paramixer.nn.config import ParamixerConfig
     from paramixer.nn.model import Paramixer
-    from paramixer.ops import backend, backends, link_mix, paramix
-    from paramixer.recipes.presets import Recipe, preset, recipe
+    from paramixer.ops import backend, backends, link_mix, paramix, release_memory
+    from paramixer.recipes.presets import preset
     from paramixer.sklearn import ParamixerClassifier, ParamixerRegressor
+    from paramixer.training.factory import build_model
     from paramixer.training.fit import fit
     from paramixer.training.options import TrainingOptions
+    from paramixer.training.prediction import load
+    from paramixer.training.recipe import resolve
 
 # Where each public name is defined; None for the module itself.
 _PUBLIC = {
@@ -32,17 +35,19 @@ _PUBLIC = {
     "ParamixerClassifier": ("sklearn", "ParamixerClassifier"),
     "ParamixerConfig": ("nn.config", "ParamixerConfig"),
     "ParamixerRegressor": ("sklearn", "ParamixerRegressor"),
-    "Recipe": ("recipes.presets", "Recipe"),
     "TrainingOptions": ("training.options", "TrainingOptions"),
     "backend": ("ops", "backend"),
     "backends": ("ops", "backends"),
+    "build_model": ("training.factory", "build_model"),
     "data": ("data", None),
     "explain": ("explain", "explain"),
     "fit": ("training.fit", "fit"),
     "link_mix": ("ops", "link_mix"),
+    "load": ("training.prediction", "load"),
     "paramix": ("ops", "paramix"),
     "preset": ("recipes.presets", "preset"),
-    "recipe": ("recipes.presets", "recipe"),
+    "release_memory": ("ops", "release_memory"),
+    "resolve": ("training.recipe", "resolve"),
 }
 
 __all__ = [
@@ -54,18 +59,20 @@ __all__ = [
     "ParamixerClassifier",
     "ParamixerConfig",
     "ParamixerRegressor",
-    "Recipe",
     "TrainingOptions",
     "__version__",
     "backend",
     "backends",
+    "build_model",
     "data",
     "explain",
     "fit",
     "link_mix",
+    "load",
     "paramix",
     "preset",
-    "recipe",
+    "release_memory",
+    "resolve",
 ]
 
 

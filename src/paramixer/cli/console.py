@@ -22,14 +22,21 @@ class CommandConsole(Console):
         self.print(Text(text, style=style or ""), soft_wrap=True)
 
 
-def make_table(*columns: str, title: str | None = None, numbers: tuple[str, ...] = ()) -> Table:
-    """Return an empty table whose first column is never cut or wrapped; ``numbers`` are aligned to the right."""
-    table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
-    for index, column in enumerate(columns):
+def make_table(*columns: str, numbers: tuple[str, ...] = (), widths: dict[str, int] | None = None) -> Table:
+    """Return an empty table whose first column is never cut or wrapped.
+
+    Args:
+        columns: their names.
+        numbers: columns that are aligned to the right.
+        widths: least widths of columns, so that others are wrapped first.
+    """
+    table = Table(box=SIMPLE, pad_edge=False)
+    for place, column in enumerate(columns):
         table.add_column(
             column,
             justify="right" if column in numbers else "left",
-            no_wrap=index == 0 or column in numbers,
+            no_wrap=place == 0,
+            min_width=(widths or {}).get(column),
             overflow="fold",
         )
     return table

@@ -28,20 +28,19 @@ def explain(
         split: The split.
         file: A file of sequences, as paramixer predict reads it. By default the data of the run.
         text: Column of the sequences in that file. By default that of the training data.
-        position: Show the row and the column of the mixing matrix of this position. By default the one that the
-            head reads, or the one with the largest attribution.
+        position: Show row and column of the mixing matrix at this position. By default the one that matters most.
         target: The class to explain. By default the predicted one.
         window: Positions per occlusion. By default at most 64 windows.
         out: Name of the files; .png and .html are added. In a folder they are called explanation.
     """
     from paramixer.cli.console import CommandConsole
-    from paramixer.data.progress import counted
+    from paramixer.data.progress import show_progress
     from paramixer.report.explanation import explain_sequence
     from paramixer.report.output import resolve_explanation, write_output
 
     console = CommandConsole()
     places = resolve_explanation(out)
-    with counted(console) as progress:
+    with show_progress(console) as progress:
         picture, page = explain_sequence(
             run,
             index=index,

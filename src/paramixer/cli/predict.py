@@ -28,10 +28,10 @@ def predict(
         batch: Batch size.
     """
     from paramixer.cli.console import CommandConsole
-    from paramixer.data.progress import counted
+    from paramixer.data.progress import show_progress
     from paramixer.training.prediction import predict_file
 
     console = CommandConsole()
-    with counted(console) as progress:
+    with show_progress(console) as progress:
         count = predict_file(run, file, out, text=text, id_column=id_column, batch=batch, progress=progress)
     console.print_line(f"{count} predictions in {out}")

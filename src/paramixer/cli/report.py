@@ -14,13 +14,13 @@ def report(*runs: Path, out: Path = Path("report.html"), sequences: int = 2000, 
         batch: Batch size.
     """
     from paramixer.cli.console import CommandConsole
-    from paramixer.data.progress import counted
+    from paramixer.data.progress import show_progress
     from paramixer.report.output import resolve_output, write_output
     from paramixer.report.run_report import build_report
 
     console = CommandConsole()
     place = resolve_output(out, "report.html")
-    with counted(console) as progress:
+    with show_progress(console) as progress:
         content = build_report(runs, sequences=sequences, batch=batch, progress=progress).encode()
     write_output(place, content)
     console.print_line(f"{place}, {len(content) / 1e6:.1f} MB")

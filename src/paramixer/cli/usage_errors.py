@@ -11,16 +11,13 @@ def describe(error: CycloptsError) -> str:
     command = " ".join(["paramixer", *(error.command_chain or [])])
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"{' '.join(error.unused_tokens)!r} is one word too many; see {command} --help"
-    if isinstance(error, UnknownOptionError) and tuple(error.command_chain or ()) == ("train",):
-        name = error.token.keyword or ""
-        hint = _suggest_key(name.lstrip("-").replace("-", "_"))
-        if hint is not None:
-            return f"Unknown option: {name}. It is a setting: --set {hint}=VALUE"
-    return str(error)
+    message = str(error)
+    if isinstance(error, UnknownOptionError) and command == "paramixer train" and error.token.keyword:
+        from paramixer.cli.keys import known_keys
 
-
-def _suggest_key(name: str) -> str | None:
-    """Return the key of this name, or None; one edit away from a flag, the flag is what was meant."""
-    from paramixer.cli.keys import find_key, known_keys
-
-    return find_key(name, known_keys())
+        # Flags of earlier versions, and names of settings that are no flags, such as --steps or --model.hidden.
+        name = error.token.keyword.lstrip("-").replace("-", "_")
+        keys = [key for key in known_keys() if name in (key, key.rpartition(".")[2])]
+        if keys:
+            return f"{message.partition(' Did you')[0]} It is a setting: --set {keys[0]}=VALUE"
+    return message

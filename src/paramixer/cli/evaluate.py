@@ -1,0 +1,25 @@
+"""``paramixer evaluate``."""
+
+# No postponed annotations: the command line reads the types of the parameters.
+from pathlib import Path
+from typing import Literal
+
+
+def evaluate(run: Path, /, *, split: Literal["validation", "test"] = "test", batch: int = 32) -> None:
+    """Measure the model of a run again.
+
+    Args:
+        run: The run folder.
+        split: The split to evaluate on.
+        batch: Batch size.
+    """
+    from paramixer.cli.console import CommandConsole
+    from paramixer.training.callbacks.progress import ConsoleDisplay
+    from paramixer.training.distributed import build_accelerator
+    from paramixer.training.run import evaluate_run
+
+    if batch < 1:
+        raise ValueError(f"batch={batch}; it must be at least 1")
+    console = CommandConsole(quiet=not build_accelerator().is_main_process)
+    metrics = evaluate_run(run, split, batch=batch, display=ConsoleDisplay(console), console=console)
+    console.print_line(f"{split}: {', '.join(f'{name} {value:.4f}' for name, value in metrics.items())}")

@@ -1,0 +1,115 @@
+"""``paramixer train``."""
+
+# No postponed annotations: the command line reads the types of the parameters.
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from paramixer.cli.flags import Switch
+
+_DATA, _MODEL, _TRAINING, _RUN, _SETTINGS = (
+    Group.create_ordered(name) for name in ("Data", "Model", "Training", "Run", "All settings")
+)
+
+
+def train(
+    task: Annotated[str | None, Parameter(group=_DATA)] = None,
+    /,
+    *,
+    source: Annotated[Path | None, Parameter(group=_DATA)] = None,
+    text: Annotated[str | None, Parameter(group=_DATA)] = None,
+    label: Annotated[str | None, Parameter(group=_DATA)] = None,
+    length: Annotated[int | None, Parameter(group=_DATA)] = None,
+    model: Annotated[str | None, Parameter(group=_MODEL)] = None,
+    recipe: Annotated[str | None, Parameter(group=_MODEL)] = None,
+    epochs: Annotated[int | None, Parameter(group=_TRAINING)] = None,
+    minutes: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    batch: Annotated[int | None, Parameter(group=_TRAINING)] = None,
+    learning_rate: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    out: Annotated[Path | None, Parameter(group=_RUN)] = None,
+    seed: Annotated[int | None, Parameter(group=_RUN)] = None,
+    resume: Annotated[Path | None, Parameter(group=_RUN)] = None,
+    config: Annotated[Path | None, Parameter(group=_SETTINGS)] = None,
+    assignments: Annotated[list[str] | None, Parameter(name="--set", group=_SETTINGS)] = None,
+    print_config: Annotated[Switch, Parameter(group=_SETTINGS)] = False,
+    help_all: Annotated[Switch, Parameter(group=_SETTINGS)] = False,
+) -> None:
+    """Train a model on a task or on a file of your own.
+
+    Args:
+        task: A task's name (paramixer data list), or a file of your own.
+        source: File or folder with the data of a task.
+        text: Column of the texts, sequences or lists of numbers.
+        label: Column of the labels or values; in FASTA, where the label stands in the header.
+        length: N, the longest sequence; longer ones are cut.
+        model: The model to train (paramixer models). By default paramixer.
+        recipe: Settings that are not given: paper, quick, default, small or a YAML file. By default the task's own.
+        epochs: Passes over the training data.
+        minutes: Stop after so many minutes.
+        batch: Batch size.
+        learning_rate: Learning rate.
+        out: The run folder. By default a new one in runs/.
+        seed: Seed of the data, of the initialization and of the order of the batches.
+        resume: Continue the run in this folder; beside it only more epochs, steps or minutes can be given.
+        config: A YAML file with any settings; the command line overrules it.
+        assignments: Set any other setting, KEY=VALUE, such as model.hidden=64; can be repeated.
+        print_config: Print the resolved settings as YAML, which --config reads, and stop.
+        help_all: List every setting with its default, and stop.
+    """
+    from paramixer.cli.console import CommandConsole
+    from paramixer.cli.keys import list_keys
+    from paramixer.cli.settings import merge_settings
+
+    console = CommandConsole()
+    if help_all:
+        list_keys(console)
+        return
+    flags: dict[str, Any] = {
+        "task": task,
+        "recipe": recipe,
+        "system": model,
+        "seed": seed,
+        "data.source": None if source is None else str(source),
+        "data.text": text,
+        "data.label": label,
+        "data.length": length,
+        "training.epochs": epochs,
+        "training.minutes": minutes,
+        "training.batch": batch,
+        "training.learning_rate": learning_rate,
+    }
+    given = merge_settings(config, assignments or [], {key: value for key, value in flags.items() if value is not None})
+    if resume is not None:
+        _resume(resume, given, out, print_config, console)
+        return
+    from paramixer.data.summary_table import print_summary
+    from paramixer.training.run import RunSettings, describe_run, start_run
+
+    if given.get("task") is None:
+        raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
+    settings = RunSettings.from_document(given)
+    if print_config:
+        import yaml
+
+        print(yaml.safe_dump(describe_run(settings), sort_keys=False, allow_unicode=True), end="")
+        return
+    start_run(settings, out, console=console, on_task=lambda data: print_summary(data, console))
+
+
+def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:
+    from paramixer.training.run import resume_run
+
+    stops = dict(given.pop("training", {}))
+    limits = {name: stops.pop(name) for name in ("epochs", "steps", "minutes") if name in stops}
+    sections = {name: value for name, value in given.items() if isinstance(value, dict)}
+    ignored = [name for name in given if name not in sections]
+    ignored += [f"{section}.{name}" for section, values in sections.items() for name in values]
+    ignored += [f"training.{name}" for name in stops]
+    ignored += ["--out"] * (out is not None) + ["--print-config"] * print_config
+    if ignored:
+        raise ValueError(
+            f"--resume ignores {', '.join(ignored)}; remove them, or start a new run "
+            "(epochs, steps and minutes can be given)"
+        )
+    resume_run(folder, **limits, console=console)

@@ -1,0 +1,45 @@
+"""The summary of a task as a user reads it before training."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from paramixer.data.summary import SplitSummary, find_warnings, summarize
+from paramixer.data.task import Task
+
+_COLUMNS = "sequences", "shortest", "median", "longest", "cut", "padded"
+# More classes than this are counted, not listed.
+_CLASSES = 10
+
+
+def print_summary(task: Task, console: Console) -> None:
+    """Print sizes, lengths and targets of every split, and what a user should know before training."""
+    symbols = f"{len(task.vocabulary)} symbols" if task.vocabulary else f"{task.features} numbers per position"
+    kind = f"{len(task.classes)} classes" if task.target == "class" else "a value"
+    _print(f"{task.name}: N = {task.length}, {symbols}, {kind}, metric {task.metric}, preset {task.preset}", console)
+    table = Table("split", box=SIMPLE, pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, justify="right")
+    splits = summarize(task)
+    for name, split in splits.items():
+        table.add_row(name, *(str(getattr(split, column)) for column in _COLUMNS))
+    console.print(table)
+    for name, split in splits.items():
+        _print(f"targets in {name}: {_describe_targets(split)}", console)
+    for warning in find_warnings(task):
+        _print(f"note: {warning}", console)
+    console.print(f"fingerprint {task.fingerprint[:16]}", style="dim", highlight=False)
+
+
+def _print(text: str, console: Console) -> None:
+    console.print(text, highlight=False, markup=False)
+
+
+def _describe_targets(split: SplitSummary) -> str:
+    if split.spread is not None:
+        return f"{split.spread[0]:.3g} to {split.spread[2]:.3g}, mean {split.spread[1]:.3g}"
+    by_size = sorted(split.classes.items(), key=lambda item: -item[1])
+    text = ", ".join(f"{label} {count}" for label, count in by_size[:_CLASSES])
+    return text + (f", and {len(by_size) - _CLASSES} more" if len(by_size) > _CLASSES else "")

@@ -1,13 +1,14 @@
-"""Runs of every kind, as small as they can be, for pages to be made of."""
+"""Tiny runs of every kind, for pages about them."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from paramixer.cli import main
+from paramixer.training.run import RunSettings, start_run
 
 HOSTILE = (
     '<script>window.harmed = true</script>"><img src=x onerror="window.harmed=true">',
@@ -16,12 +17,15 @@ HOSTILE = (
     "שלום \u202eright to left\u202c مرحبا",
     "𝄞 𐍈 🧬 four bytes each 𠜎",
 )
-_SHORT = ["--steps", "6", "--batch", "8", "--evaluate_every", "3", "--log_every", "1", "--seed", "1"]
-_SMALL = ["--model.channels", "8", "--model.hidden", "8", "--model.init", "identity"]
+KINDS = ("order", "two-blocks", "adding", "transformer", "hostile", "ngrams", "pathfinder", "listops", "genome")
+_SHORT = {"steps": 6, "batch": 8, "evaluate_every": 3, "log_every": 1}
+_SIZES = {"train": 40, "validation": 16, "test": 24}
+_HOSTILE_DATA = {"text": "text", "label": "label", "length": 48}
+_SMALL = {"channels": 8, "hidden": 8}
 
 
-def hostile_table(folder: Path) -> Path:
-    """A csv of texts that would like to be more than text, in two classes."""
+def write_hostile_table(folder: Path) -> Path:
+    """A csv file of two classes whose texts and class names contain HTML, JavaScript and template code."""
     path = folder / "hostile.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
@@ -31,33 +35,42 @@ def hostile_table(folder: Path) -> Path:
     return path
 
 
-def genome(folder: Path) -> Path:
-    """Two classes of random bases."""
+def write_genome(folder: Path) -> Path:
+    """A folder of two FASTA files of random bases, one per class."""
     source = folder / "genome"
     source.mkdir()
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for name in ("one", "two"):
-        lines = [f">{name}{i}\n{''.join(draw.choice(list('ACGT'), 60))}\n" for i in range(30)]
+        lines = [f">{name}{i}\n{''.join(rng.choice(list('ACGT'), 60))}\n" for i in range(30)]
         (source / f"{name}.fa").write_text("".join(lines))
     return source
 
 
-def train(folder: Path, name: str) -> Path:
-    """Make the run of this name; returns its folder."""
-    out = folder / name
-    source = str(genome(folder)) if name == "genome" else ""
-    hostile = [str(hostile_table(folder)), "--text", "text", "--label", "label", "--length", "48"]
-    sized = ["--train", "40", "--validation", "16", "--test", "24"]
-    words = {
-        "order": ["order", "--length", "24", *sized, *_SMALL, *_SHORT],
-        "two-blocks": ["order", "--length", "24", *sized, *_SMALL, "--model.blocks", "2", *_SHORT],
-        "adding": ["adding", "--length", "20", *sized, *_SMALL, *_SHORT],
-        "transformer": ["order", "--length", "24", *sized, "--model", "transformer", *_SHORT],
-        "hostile": [*hostile, *_SMALL, *_SHORT],
-        "ngrams": [*hostile, "--model", "ngrams"],
-        "pathfinder": ["pathfinder", "--difficulty", "easy", *sized, *_SMALL, *_SHORT],
-        "listops": ["listops", "--length", "80", *sized, *_SMALL, *_SHORT],
-        "genome": ["genome", "--source", source, "--length", "64", "--shortest", "1", *_SMALL, *_SHORT],
-    }[name]
-    assert main(["train", *words, "--out", str(out)]) == 0
+def train_run(folder: Path, kind: str) -> Path:
+    """Train a run of this kind; return its folder."""
+    data: dict[str, Any]
+    model: dict[str, Any]
+    task, data, system, model = kind, _SIZES, "paramixer", _SMALL
+    match kind:
+        case "order":
+            data = {"length": 24, **_SIZES}
+        case "two-blocks":
+            task, data, model = "order", {"length": 24, **_SIZES}, {**_SMALL, "blocks": 2}
+        case "transformer":
+            task, data, system, model = "order", {"length": 24, **_SIZES}, "transformer", {}
+        case "adding":
+            data = {"length": 20, **_SIZES}
+        case "pathfinder":
+            data = {"difficulty": "easy", **_SIZES}
+        case "listops":
+            data = {"length": 80, **_SIZES}
+        case "genome":
+            data = {"source": write_genome(folder), "length": 64, "shortest": 1}
+        case "hostile":
+            task, data = str(write_hostile_table(folder)), _HOSTILE_DATA
+        case "ngrams":
+            task, data, system, model = str(write_hostile_table(folder)), _HOSTILE_DATA, "ngrams", {}
+    out = folder / kind
+    init = {"name": "identity"} if system == "paramixer" else {}
+    start_run(RunSettings(task=task, data=data, system=system, model=model, init=init, training=_SHORT, seed=1), out)
     return out

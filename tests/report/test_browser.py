@@ -1,4 +1,4 @@
-"""The page in a real browser: it is quiet, it answers to pointer and keys, and text runs nothing."""
+"""The page in a real browser: no errors, reactions to pointer and keys, and no code from text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ import torch
 from PIL import Image
 
 import paramixer as pm
-from paramixer.cli import main
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
-from paramixer.report import sections
-from paramixer.report.page import RunPart, render
-from paramixer.report.sequence import visible
-from report.runs import HOSTILE
+from paramixer.report.explorer import build_explorer
+from paramixer.report.page import RunSection, render_page
+from paramixer.report.wording import show_invisible
+from report.runs import HOSTILE, KINDS
 
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver import ActionChains, Keys  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
+
+pytestmark = pytest.mark.slow
 
 _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --hide-scrollbars "
@@ -52,13 +53,13 @@ class Page:
     def explorer(self) -> object:
         return self.find(".explorer")
 
-    def place(self) -> int:
-        return int(self.explorer.get_attribute("data-place"))
+    def position(self) -> int:
+        return int(self.explorer.get_attribute("data-position"))
 
     def values(self) -> np.ndarray:
         return np.array(self.ask("return Array.from(document.querySelector('.explorer').explorer.values)"))
 
-    def complaints(self) -> list[dict]:
+    def errors(self) -> list[dict]:
         return self.driver.get_log("browser")
 
     def pixels(self, selector: str) -> np.ndarray:
@@ -76,114 +77,121 @@ def driver() -> Iterator[object]:
     for flag in _FLAGS.split():
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(control))
-    yield found
-    found.quit()
+    browser = webdriver.Chrome(options=options, service=Service(control))
+    yield browser
+    browser.quit()
 
 
 @pytest.fixture
-def shown(driver, run, tmp_path):
-    def show(*names: str) -> Page:
+def open_page(driver, page, tmp_path):
+    def open_in_browser(kind: str) -> Page:
         path = tmp_path / "page.html"
-        assert main(["report", *(str(run(name)) for name in names), "--out", str(path)]) == 0
+        path.write_text(page(kind), encoding="utf-8")
         return Page(driver, path)
 
-    yield show
+    yield open_in_browser
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-REST = [pytest.param(name, marks=pytest.mark.slow) for name in ("order", "listops", "genome", "transformer")]
-
-
-@pytest.mark.parametrize("name", ["adding", "hostile", "pathfinder", "ngrams", *REST])
-def test_no_page_complains(shown, name):
-    page = shown(name)
-    assert page.complaints() == []
-    if name != "ngrams":
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_log_no_errors(open_page, kind):
+    page = open_page(kind)
+    assert page.errors() == []
+    if kind != "ngrams":
         assert page.explorer.get_attribute("data-ready") == "true"
 
 
-def test_rows_columns_and_rollout_on_the_page_are_those_of_the_model(shown, run):
-    page = shown("two-blocks")
+def test_rows_columns_and_rollout_on_the_page_are_those_of_the_model(open_page, run):
+    page = open_page("two-blocks")
     model = pm.Paramixer.from_pretrained(run("two-blocks") / "model")
     index = int(page.ask("return document.querySelector('.explorer').explorer.sequence.title").split()[1].rstrip(":"))
     task = pm.data.load("order", length=24, train=40, validation=16, test=24, seed=1)
-    found = pm.explain(model, task.test[index].inputs, [5])
-    choose = """
+    explanation = pm.explain(model, task.test[index].inputs, [5])
+    select = """
         const explorer = document.querySelector('.explorer').explorer;
-        explorer.what.value = arguments[0]; explorer.block.value = arguments[1]; explorer.go(5, true);
+        explorer.mapSelect.value = arguments[0];
+        explorer.blockSelect.value = arguments[1];
+        explorer.selectPosition(5, true);
     """
-    cases = [("rows", "0", found.rows[0, 0]), ("rows", "1", found.rows[1, 0]), ("columns", "1", found.columns[1, 0])]
-    for what, block, exact in [*cases, ("rows", "all", found.rollout[0])]:
-        page.ask(choose, what, block)
+    cases = [
+        ("rows", "0", explanation.rows[0, 0]),
+        ("rows", "1", explanation.rows[1, 0]),
+        ("columns", "1", explanation.columns[1, 0]),
+        ("rows", "all", explanation.rollout[0]),
+    ]
+    for name, block, exact in cases:
+        page.ask(select, name, block)
         # The page has the factors to 8 bits.
         np.testing.assert_allclose(page.values(), exact, atol=0.02 * float(exact.abs().max()))
         assert np.abs(page.values() - exact.numpy()).max() > 0
-    for what, exact in (("evidence", found.evidence), ("occlusion", found.occlusion)):
-        page.ask(choose, what, "0")
+    for name, exact in (("evidence", explanation.evidence), ("occlusion", explanation.occlusion)):
+        page.ask(select, name, "0")
         np.testing.assert_allclose(page.values(), exact, rtol=6e-3, atol=1e-9)
 
 
 @pytest.mark.parametrize(("residual", "ring"), [("block", True), ("none", True), ("factor", False), ("block", False)])
-def test_every_residual_is_followed(driver, tmp_path, residual, ring):
+def test_every_residual_on_the_page_is_that_of_the_model(driver, tmp_path, residual, ring):
     config = pm.ParamixerConfig(
         length=20, vocabulary=6, outputs=2, channels=6, hidden=5, residual=residual, ring=ring, protocol="cdil", links=3
     )
     model = pm.Paramixer(config, generator=torch.Generator().manual_seed(3)).eval()
-    page = _page_of(driver, tmp_path, model, 20)
+    page = _open_explorer(driver, tmp_path, model, 20)
     tokens = torch.arange(20) % 6
-    found = pm.explain(model, tokens, [4])
-    for what, exact in (("rows", found.rows[0, 0]), ("columns", found.columns[0, 0])):
-        page.ask(
-            "const e = document.querySelector('.explorer').explorer; e.what.value = arguments[0]; e.go(4, true)", what
-        )
+    explanation = pm.explain(model, tokens, [4])
+    select = """
+        const explorer = document.querySelector('.explorer').explorer;
+        explorer.mapSelect.value = arguments[0];
+        explorer.selectPosition(4, true);
+    """
+    for name, exact in (("rows", explanation.rows[0, 0]), ("columns", explanation.columns[0, 0])):
+        page.ask(select, name)
         np.testing.assert_allclose(page.values(), exact, atol=0.03 * float(exact.abs().max()))
 
 
-def test_the_explorer_follows_pointer_and_keys(shown):
-    page = shown("order")
+def test_the_explorer_follows_pointer_and_keys(open_page):
+    page = open_page("order")
     canvas = page.find(".explorer canvas[role=slider]")
     page.ask("arguments[0].scrollIntoView({block: 'center'})", canvas)
     width = canvas.size["width"]
-    seen = []
+    positions = []
     for share in (0.1, 0.5, 0.9):
         ActionChains(page.driver).move_to_element_with_offset(canvas, round((share - 0.5) * width), 0).perform()
-        seen.append(page.place())
-        assert canvas.get_attribute("aria-valuenow") == str(seen[-1])
-        assert page.find(".explorer output").text.startswith(f"Position {seen[-1]} (")
-    assert seen == [2, 12, 21]
+        positions.append(page.position())
+        assert canvas.get_attribute("aria-valuenow") == str(positions[-1])
+        assert page.find(".explorer output").text.startswith(f"Position {positions[-1]} (")
+    assert positions == [2, 12, 21]
     before = page.values()
-    # Away, so that the pointer says nothing more.
+    # Away from the canvas, so that the pointer selects nothing more.
     ActionChains(page.driver).move_to_element(page.find("h1")).perform()
     page.ask("arguments[0].focus()", canvas)
     steps = [(Keys.ARROW_LEFT, 20), (Keys.ARROW_RIGHT, 21), (Keys.END, 23), (Keys.ARROW_RIGHT, 23), (Keys.HOME, 0)]
-    for key, place in steps:
+    for key, position in steps:
         canvas.send_keys(key)
-        assert page.place() == place
+        assert page.position() == position
     assert not np.allclose(before, page.values())
-    assert page.find(".explorer caption").text == "The links that position 0 writes, without the residual"
+    assert page.find(".explorer caption").text == "Row 0 of each factor, without the residual"
     page.find(".explorer .letters span:nth-of-type(4)").click()
-    assert page.place() == 3
+    assert page.position() == 3
 
 
-def test_the_picture_can_be_pointed_at(shown):
-    page = shown("pathfinder")
+def test_the_image_follows_the_pointer(open_page):
+    page = open_page("pathfinder")
     scene = page.find(".explorer .scene canvas")
     page.ask("arguments[0].scrollIntoView({block: 'center'})", scene)
     size = scene.size["width"]
     # The middle of the pixel in row 24, column 8.
     right, down = round((8.5 / 32 - 0.5) * size), round((24.5 / 32 - 0.5) * size)
     ActionChains(page.driver).move_to_element_with_offset(scene, right, down).perform()
-    assert page.place() == 24 * 32 + 8
+    assert page.position() == 24 * 32 + 8
     pixels = page.pixels(".explorer .scene canvas")
-    # Gray pixels, a coloured map over them, and a frame around the position.
+    # Gray pixels, a colored map over them, and a frame around the position.
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
     assert (np.ptp(pixels, axis=2) > 40).any()
 
 
-def test_what_is_drawn_is_there_in_light_and_dark(shown):
-    page = shown("order")
+def test_drawings_are_visible_in_light_and_dark(open_page):
+    page = open_page("order")
     light = page.pixels(".explorer canvas[role=slider]")
     page.driver.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
@@ -191,63 +199,67 @@ def test_what_is_drawn_is_there_in_light_and_dark(shown):
     time.sleep(0.3)
     dark = page.pixels(".explorer canvas[role=slider]")
     assert light.mean() > 180 > 90 > dark.mean()
-    # Bars in warm or cool colours, and the mark of the position in between.
+    # Bars in warm or cool colors, and the mark of the position.
     for pixels in (light, dark):
         assert (np.ptp(pixels, axis=2) > 60).mean() > 0.005
     chart = page.pixels("figure svg")
     assert 0.001 < (np.abs(chart - np.median(chart, axis=(0, 1))).sum(2) > 60).mean() < 0.5
 
 
-@pytest.mark.parametrize("name", ["order", "hostile", "pathfinder"])
-def test_nothing_is_wider_than_a_phone(shown, name):
-    page = shown(name)
+@pytest.mark.parametrize("kind", ["order", "hostile", "pathfinder"])
+def test_nothing_is_wider_than_a_phone(open_page, kind):
+    page = open_page(kind)
     page.driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     )
     page.driver.refresh()
     assert page.ask("return document.documentElement.scrollWidth") <= 360
-    assert page.complaints() == []
+    assert page.errors() == []
 
 
-def test_hostile_text_shows_as_text_and_runs_nothing(shown):
-    page = shown("hostile")
+def test_hostile_text_shows_as_text_and_runs_nothing(open_page):
+    page = open_page("hostile")
     assert page.ask("return window.harmed") is None
-    page.ask("const e = document.querySelector('.explorer').explorer; for (let i = 0; i < e.length; i++) e.go(i, true)")
+    select_all = """
+        const explorer = document.querySelector('.explorer').explorer;
+        for (let i = 0; i < explorer.length; i++) explorer.selectPosition(i, true);
+    """
+    page.ask(select_all)
     assert page.ask("return window.harmed") is None
     assert page.ask("return document.querySelectorAll('img:not([src^=\"data:\"])').length") == 0
-    assert page.complaints() == []
-    every = page.ask(
-        "return document.querySelector('.explorer').explorer.sequences.map((s) => s.look.symbols.join(''))"
+    assert page.errors() == []
+    texts = page.ask(
+        "return document.querySelector('.explorer').explorer.sequences.map((s) => s.view.symbols.join(''))"
     )
-    for text in every:
-        assert any(visible(start)[:16] in text for start in HOSTILE)
+    for text in texts:
+        assert any(show_invisible(start)[:16] in text for start in HOSTILE)
     letters = page.ask("return document.querySelector('.letters').textContent")
-    assert every[0][:30] in letters
+    assert texts[0][:30] in letters
 
 
 def test_a_page_for_16384_positions_is_small_and_quick(driver, tmp_path):
     config = pm.ParamixerConfig(length=16384, vocabulary=6, outputs=2, channels=32, hidden=32, links=15)
-    page = _page_of(driver, tmp_path, pm.Paramixer(config).eval(), 16384)
+    page = _open_explorer(driver, tmp_path, pm.Paramixer(config).eval(), 16384)
     assert (tmp_path / "page.html").stat().st_size < 10e6
-    assert page.complaints() == []
-    found = page.ask(
+    assert page.errors() == []
+    milliseconds = page.ask(
         """
         const explorer = document.querySelector('.explorer').explorer;
         const times = [];
         for (let i = 0; i < 30; i++) {
           const began = performance.now();
-          explorer.go(500 * i + 17);
+          explorer.selectPosition(500 * i + 17);
           times.push(performance.now() - began);
         }
         return times;
         """
     )
-    # The best of several: a busy machine may hold up any single one.
-    assert min(found) < 100
+    # The fastest of several: a busy machine may delay any single one.
+    assert min(milliseconds) < 100
 
 
-def _page_of(driver: object, folder: Path, model: pm.Paramixer, length: int) -> Page:
-    """A page with an explorer alone, of a model that nobody trained."""
+def _open_explorer(driver: object, folder: Path, model: pm.Paramixer, length: int) -> Page:
+    """A page with only the explorer of an untrained model."""
     info = TaskInfo(
         name="own",
         preset="text",
@@ -257,7 +269,7 @@ def _page_of(driver: object, folder: Path, model: pm.Paramixer, length: int) -> 
         classes=("a", "b"),
         vocabulary=Vocabulary(symbols=tuple("ACGTN-"), pad_symbol="-", unknown_symbol="N"),
     )
-    one = sections.explorer(model, info, torch.arange(length) % 6, "one", sections.BUDGET)
+    explorer = build_explorer(model, info, torch.arange(length) % 6, "sequence")
     path = folder / "page.html"
-    path.write_text(render("page", "", [RunPart("model", explorers=[one])]), encoding="utf-8")
+    path.write_text(render_page("page", "", [RunSection("model", explorers=[explorer])]), encoding="utf-8")
     return Page(driver, path)

@@ -1,1 +1,1 @@
-"""Pictures of a run: one page of HTML that opens from disk, and the maps of single answers."""
+"""Reports of runs and explanations of predictions, each as one HTML page that opens from disk."""

@@ -1,7 +1,7 @@
-"""The factors of one sequence, small enough for a page: every row and column of A can be made from them again.
+"""The factors of one sequence, packed for a page, which computes any row and column of A from them.
 
-A factor has as many entries as positions times links. They are rounded to 8 bits, each link of each factor on a scale
-of its own; the page multiplies them out for the position it is asked about, never for all.
+A factor has length x links entries. They are rounded to 8 bits with one scale per link and factor. The page multiplies
+them for one position at a time.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paramixer.explain import linked_blocks
 from paramixer.nn.model import Paramixer
+from paramixer.nn.sequence_model import SequenceModel
 
-_STEPS = 127
+_MAX_INT8 = 127
 
 
 @dataclass(frozen=True)
-class Mixing:
-    """The blocks of a model for one sequence, as the page reads them."""
+class FactorData:
+    """The factors of all blocks for one sequence."""
 
     length: int
     """Positions of the ring."""
     blocks: list[dict[str, Any]]
-    """Offsets, scales and rounded entries of each block's factors; empty for a rival."""
-    left_out: int
-    """Blocks that would have made the page too large."""
+    """Offsets, scales and rounded entries of each block's factors; empty for a model without mixing matrices."""
+    omitted_blocks: int
+    """Blocks beyond the size limit."""
 
     @property
     def size(self) -> int:
@@ -37,33 +37,34 @@ class Mixing:
 
 
 @torch.no_grad()
-def mixing_of(model: Paramixer, sequence: Tensor, most: int) -> Mixing:
-    """What a page needs to follow the mixing of a sequence.
+def pack_factors(model: SequenceModel, sequence: Tensor, max_bytes: int) -> FactorData:
+    """Compute and pack the factors of a sequence.
 
     Args:
         model: in evaluation mode.
         sequence: token ids ``[length]`` or numbers ``[length, features]``.
-        most: bytes it may take; blocks beyond are left out.
+        max_bytes: size limit; blocks beyond it are omitted.
     """
-    batch, lengths = model._padded(sequence[None], None)
-    first = model._embed(batch)
-    length = int(lengths[0]) if lengths is not None else batch.shape[1]
+    embedded = model.embed(sequence[None])
+    length = int(embedded.lengths[0]) if embedded.lengths is not None else embedded.values.shape[1]
     blocks: list[dict[str, Any]] = []
-    linked = linked_blocks(model, first, lengths) or []
-    for block, written_from in linked:
-        entries = block.factors(written_from[:, :length])[0]
-        # Each entry is a byte, and base64 makes four characters of three.
-        if sum(len(one["entries"]) for one in blocks) + entries.numel() * 4 // 3 > most:
+    linked = []
+    if isinstance(model, Paramixer):
+        linked = list(zip(model.paramixer_blocks(), model.link_inputs(embedded), strict=True))
+    for block, link_inputs in linked:
+        entries = block.factors(link_inputs[:, :length])[0]
+        # One byte per entry; base64 turns three bytes into four characters.
+        if sum(len(packed["entries"]) for packed in blocks) + entries.numel() * 4 // 3 > max_bytes:
             break
         scales = entries.abs().amax(1).clamp_min(torch.finfo(entries.dtype).tiny)
-        rounded = (entries / scales[:, None] * _STEPS).round().to(torch.int8).numpy()
+        rounded = (entries / scales[:, None] * _MAX_INT8).round().to(torch.int8).numpy()
         blocks.append(
             {
                 "offsets": block.offsets.tolist(),
-                "scales": [[float(f"{scale / _STEPS:.6g}") for scale in row] for row in scales.tolist()],
+                "scales": [[float(f"{scale / _MAX_INT8:.6g}") for scale in row] for row in scales.tolist()],
                 "entries": base64.b64encode(rounded.tobytes()).decode(),
                 "residual": block.residual,
                 "ring": block.ring,
             }
         )
-    return Mixing(length, blocks, len(linked) - len(blocks))
+    return FactorData(length, blocks, len(model.blocks) - len(blocks))

@@ -1,4 +1,4 @@
-"""The page: one self-contained file of HTML. Text is escaped by the template engine; only our own script may run."""
+"""The page: one self-contained HTML file. The template escapes all text; the page runs only its own script."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from paramixer import __version__
-from paramixer.report.charts import Chart
+from paramixer.report.svg import Chart
 
 Pairs = list[tuple[str, str]]
+"""Names and values of a table."""
 
 
 @dataclass
-class RunPart:
-    """What the page shows of one run; what is empty is left out."""
+class RunSection:
+    """What the page shows of one run; empty fields are left out."""
 
     name: str
-    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     headline: Pairs = field(default_factory=list)
-    charts: list[Chart] = field(default_factory=list)
+    curves: list[Chart] = field(default_factory=list)
     explorers: list[dict[str, Any]] = field(default_factory=list)
-    explorer_title: str = "What mixes with what"
-    explorer_words: str = ""
-    pictures: list[dict[str, str]] = field(default_factory=list)
-    asked: str = ""
+    explorer_title: str = "Mixing matrix"
+    explorer_help: str = ""
+    figures: list[dict[str, str]] = field(default_factory=list)
+    predictions_summary: str = ""
     confusion: dict[str, Any] | None = None
-    confused: list[tuple[str, str, int]] = field(default_factory=list)
-    answers: list[Chart] = field(default_factory=list)
+    frequent_confusions: list[tuple[str, str, int]] = field(default_factory=list)
+    prediction_charts: list[Chart] = field(default_factory=list)
     mistakes: list[dict[str, Any]] = field(default_factory=list)
     data: dict[str, Any] | None = None
     speed: Pairs = field(default_factory=list)
     settings: list[tuple[str, Pairs]] = field(default_factory=list)
 
 
-def render(
+def render_page(
     title: str,
     lead: str,
-    runs: Sequence[RunPart],
+    sections: Sequence[RunSection],
     comparison: Sequence[tuple[str, Sequence[str]]] = (),
-    compared_charts: Sequence[Chart] = (),
+    comparison_charts: Sequence[Chart] = (),
 ) -> str:
-    """The whole file.
+    """Return the HTML file.
 
     Args:
-        title: over everything.
-        lead: a sentence below it.
-        runs: one after another.
-        comparison: a row's name and a value for every run.
-        compared_charts: curves of all runs.
+        title: of the page.
+        lead: a sentence below the title.
+        sections: one per run.
+        comparison: rows of the comparison table: name, and one value per run.
+        comparison_charts: curves of all runs.
     """
     files = resources.files("paramixer.report")
-    script = "".join((files / name).read_text(encoding="utf-8") for name in ("factors.js", "explorer.js"))
+    script = "".join((files / name).read_text(encoding="utf-8") for name in ("factors.js", "drawing.js", "explorer.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(
         loader=PackageLoader("paramixer.report", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -66,18 +67,18 @@ def render(
     return environment.get_template("page.html").render(
         title=title,
         lead=lead,
-        runs=runs,
+        runs=sections,
         comparison=comparison,
-        compared_charts=compared_charts,
+        comparison_charts=comparison_charts,
         style=Markup((files / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
-        data=_data({"runs": [{"explorers": run.explorers} for run in runs]}),
+        data=_encode_json({"runs": [{"explorers": section.explorers} for section in sections]}),
         version=__version__,
     )
 
 
-def _data(document: Any) -> Markup:
-    """JSON inside a script element: no < may stand in it, or a text could end the element."""
-    # What JavaScript takes for the end of a line is escaped with all else beyond ASCII.
+def _encode_json(document: Any) -> Markup:
+    """Return JSON for a script element. It contains no "<", so that no string can close the element."""
+    # json.dumps escapes all characters beyond ASCII, among them U+2028, which ends a line in JavaScript.
     return Markup(json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))

@@ -1,4 +1,4 @@
-"""A run as a reporter finds it: its record, its curves, and its model and data as far as they are there."""
+"""A run folder with its record, its metrics, and its model and data if they are available."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from paramixer.data.task import Task
-from paramixer.training.command import load_task, read_options
-from paramixer.training.factory import Model, load_model
+from paramixer.nn.pretrained import PretrainedModel
+from paramixer.training.factory import load_model
+from paramixer.training.metrics import METRICS
+from paramixer.training.run import open_task
 from paramixer.training.run_folder import NO_MODEL, RunFolder
 
-# What a page needs of a record, and what it must be.
-_FIELDS: dict[str, type | tuple[type, ...]] = {
+# Fields of a record that a page needs, with their types.
+_REQUIRED_FIELDS: dict[str, type | tuple[type, ...]] = {
     "finished": bool,
     "task": str,
     "fingerprint": str,
@@ -29,63 +29,78 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class OpenedRun:
+class Run:
     """One run."""
 
     name: str
-    """The folder's name."""
+    """Name of the folder."""
     path: Path
     """The folder."""
     config: dict[str, Any]
-    """What it was started with."""
+    """Content of config.yaml."""
     record: dict[str, Any]
-    """What is written down about it."""
+    """Content of record.json."""
     lines: list[dict[str, Any]]
-    """Its metrics."""
-    model: Model | None
-    """The best model so far; None where nothing was evaluated yet."""
+    """Lines of metrics.jsonl."""
+    model: PretrainedModel | None
+    """The best model; None before the first evaluation."""
     task: Task | None
-    """Its data; None where it is not at hand."""
-    missing: tuple[str, ...]
-    """Why model or data are not there."""
+    """The data; None if it is not available."""
+    notes: tuple[str, ...]
+    """Why model or data are missing."""
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric on validation."""
+        name = self.record.get("metric")
+        if name is not None:
+            return str(name)
+        names = [name for line in self.lines if line["kind"] == "validation" for name in line if name in METRICS]
+        return next((name for name in names if name != "loss"), "accuracy")
+
+    @property
+    def model_name(self) -> str:
+        """The link protocol of a Paramixer, or the name of a baseline."""
+        settings = self.record["model"]
+        # Records of older versions name the baseline among the model's settings.
+        system = str(self.record.get("system") or settings.get("mixer", "paramixer"))
+        return str(settings["protocol"]).upper() if system == "paramixer" else system
 
 
-def open_run(path: Path, console: Console) -> OpenedRun:
-    """Read a run; what cannot be had is left out with a word, except for the run itself."""
+def open_run(path: Path) -> Run:
+    """Read a run folder. A missing model or missing data becomes a note; a damaged record raises."""
     if not path.is_dir():
         raise FileNotFoundError(f"there is no run folder {path}")
     folder = RunFolder(path)
-    config, record, lines = folder.read_config(), folder.read_record(), _lines(folder)
-    for name, kinds in _FIELDS.items():
-        if not isinstance(record.get(name), kinds):
+    config, record, lines = folder.read_config(), folder.read_record(), _read_metrics(folder)
+    for name, types in _REQUIRED_FIELDS.items():
+        if not isinstance(record.get(name), types):
             raise ValueError(f"{folder.record} is damaged: its {name} is {record.get(name)!r}")
-    missing = []
+    notes = []
     model = task = None
     try:
         if folder.model.is_dir():
             model = load_model(folder.model)
         else:
-            missing.append(NO_MODEL)
+            notes.append(NO_MODEL)
     except (OSError, ValueError) as error:
-        missing.append(f"The model cannot be read: {error}.")
+        notes.append(f"The model cannot be read: {error}.")
     try:
-        task = load_task(read_options(config), console)
+        task = open_task(path)
     except (OSError, ValueError) as error:
-        missing.append(f"The data is not at hand: {error}.")
-    if task is not None and task.fingerprint != record["fingerprint"]:
-        missing.append("The data has changed since the run was trained; nothing is shown of it.")
-        task = None
-    return OpenedRun(path.resolve().name, path, config, record, lines, model, task, tuple(missing))
+        notes.append(f"The data is not available: {error}.")
+    return Run(path.resolve().name, path, config, record, lines, model, task, tuple(notes))
 
 
-def _lines(folder: RunFolder) -> list[dict[str, Any]]:
+def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
     try:
-        lines = folder.lines()
+        lines = folder.read_lines()
     except UnicodeDecodeError as error:
         raise ValueError(f"{folder.metrics} is damaged: {error}") from error
+    # Line 1 is the format.
     for number, line in enumerate(lines, 2):
-        # JSON has no other numbers than these, and true and false, which Python takes for some.
-        right = isinstance(line, dict) and isinstance(line.get("step"), int) and isinstance(line.get("kind"), str)
-        if not right or any(not isinstance(line[name], int | float) for name in line if name != "kind"):
+        complete = isinstance(line, dict) and isinstance(line.get("step"), int) and isinstance(line.get("kind"), str)
+        # JSON's true and false pass as numbers, as they do in Python.
+        if not complete or any(not isinstance(line[name], int | float) for name in line if name != "kind"):
             raise ValueError(f"{folder.metrics}, line {number}: {str(line)[:80]!r} is no line of metrics")
     return lines

@@ -1,0 +1,41 @@
+"""``paramixer report``: one page about one run or several."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from paramixer.data.progress import Progress, no_progress
+from paramixer.report.explorer import MAX_BYTES
+from paramixer.report.page import render_page
+from paramixer.report.record_tables import compare_runs
+from paramixer.report.runs import open_run
+from paramixer.report.sections import build_section
+
+
+def build_report(
+    folders: Sequence[Path], *, sequences: int = 2000, batch: int = 32, progress: Progress = no_progress
+) -> str:
+    """Return an HTML page about the runs, with a comparison if there are several.
+
+    Args:
+        folders: run folders.
+        sequences: predict at most this many test sequences per run, evenly spaced.
+        batch: batch size.
+        progress: counts sequences.
+    """
+    if not folders:
+        raise ValueError("name at least one run folder")
+    for name, number in (("sequences", sequences), ("batch", batch)):
+        if number < 1:
+            raise ValueError(f"{name}={number}; it must be at least 1")
+    runs = [open_run(folder) for folder in folders]
+    if len({run.name for run in runs}) < len(runs):
+        runs = [dataclasses.replace(run, name=f"{number}: {run.path}") for number, run in enumerate(runs, 1)]
+    max_bytes = MAX_BYTES // len(runs)
+    sections = [build_section(run, sequences, batch, max_bytes, progress) for run in runs]
+    comparison, charts = compare_runs(runs) if len(runs) > 1 else ([], [])
+    tasks = ", ".join(dict.fromkeys(run.record["task"] for run in runs))
+    title = f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
+    return render_page(title, f"Task: {tasks}.", sections, comparison, charts)

@@ -1,0 +1,133 @@
+"""Pages about runs: complete, self-contained, safe from hostile text, and readable when parts are missing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from paramixer.report.run_report import build_report
+from paramixer.report.sections import list_frequent_confusions
+from paramixer.report.wording import show_invisible
+from paramixer.training.run_folder import RunFolder
+from report.pages import list_ids, read_explorers
+from report.runs import HOSTILE, KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_shows_the_record_and_is_self_contained(run, page, kind):
+    text = page(kind)
+    record = RunFolder(run(kind)).read_record()
+    assert f'<h2 id="name-1">{kind}</h2>' in text
+    assert f"<strong>{record['test'][record['metric']]:.4g}</strong><span>{record['metric']} on test" in text
+    for heading in ("Training curves", "Predictions on test", "Data", "Speed and memory", "Settings"):
+        assert f"<h3>{heading}</h3>" in text or f"<summary>{heading}</summary>" in text
+    assert ("<h3>Mixing matrix</h3>" in text) == (kind not in ("ngrams", "transformer"))
+    assert ("<h3>Attribution</h3>" in text) == (kind == "transformer")
+    assert ("ROC curve" in text) == (kind in ("hostile", "ngrams", "pathfinder", "genome"))
+    assert ("Confusion matrix" in text) == ("Calibration" in text) == (kind != "adding")
+    assert ("Predictions and targets" in text) == (kind == "adding")
+    # Nothing is fetched: every address is data or a place on the page.
+    for address in re.findall(r'(?:src|href)="([^"]*)"', text):
+        assert address.startswith(("data:image/png;base64,", "#")), address
+    assert "url(" not in re.sub(r"url\(#", "", text)
+    assert len(list_ids(text)) == len(set(list_ids(text)))
+
+
+def test_only_the_page_s_own_script_may_run(page):
+    text = page("hostile")
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" in text
+
+
+def test_hostile_text_is_escaped_and_complete(page):
+    text = page("hostile")
+    assert text.count("<script") == 2
+    assert "<img src=x" not in text
+    assert "<b>good" not in text
+    assert html.escape("<b>good") in text
+    assert "bad &amp; worse" in text
+    sequences = ["".join(explorer["view"]["symbols"]) for explorer in read_explorers(text)[0]]
+    assert any(any(show_invisible(start)[:20] in sequence for start in HOSTILE) for sequence in sequences)
+
+
+def test_comparison_has_one_column_per_run(run):
+    text = build_report([run(kind) for kind in ("order", "transformer", "ngrams")])
+    comparison = text[text.index("Comparison") : text.index('<article id="run-1"')]
+    assert re.findall(r'<th scope="col">([^<]*)</th>', comparison) == ["order", "transformer", "ngrams"]
+    rows = dict(re.findall(r'<th scope="row">([^<]*)</th>((?:<td>[^<]*</td>)+)', comparison))
+    for name, kind in (("error on test", "order"), ("accuracy on test", "ngrams")):
+        record = RunFolder(run(kind)).read_record()
+        assert f"<td>{record['test'][record['metric']]:.4g}</td>" in rows[name]
+    assert rows["model"] == "<td>CHORD</td><td>transformer</td><td>ngrams</td>"
+    assert comparison.count("<svg") == 4
+    assert rows["model.channels"] == "<td>8</td><td>32</td><td>32</td>"
+    # Settings on which all runs agree are left out.
+    assert "model.pad" in rows
+    assert "training.precision" not in rows
+    assert [len(explorers) > 0 for explorers in read_explorers(text)] == [True, True, False]
+
+
+def test_runs_of_the_same_name_get_numbers(run, tmp_path):
+    copy = tmp_path / "order"
+    shutil.copytree(run("order"), copy)
+    text = build_report([run("order"), copy], sequences=4)
+    assert f'<h2 id="name-2">2: {copy}</h2>' in text
+    assert len(list_ids(text)) == len(set(list_ids(text)))
+
+
+def test_page_of_a_run_without_data_or_model_shows_its_curves(run, tmp_path):
+    copy = tmp_path / "unfinished"
+    shutil.copytree(run("order"), copy)
+    folder = RunFolder(copy)
+    record = folder.read_record()
+    for name in ("format", "metric", "validation", "test", "steps", "best_step", "stopped"):
+        del record[name]
+    folder.write_record({**record, "finished": False, "fingerprint": "other"})
+    shutil.rmtree(folder.model)
+    text = build_report([copy])
+    assert "not finished" in text
+    assert "The run has no model yet" in text
+    assert "The data is not available: the data has changed since" in text
+    assert "Validation error" in text
+    assert "Predictions on test" not in text
+    assert "<h3>Data</h3>" not in text
+
+
+def test_page_of_a_damaged_model_omits_only_what_needs_it(run, tmp_path):
+    copy = tmp_path / "damaged"
+    shutil.copytree(run("order"), copy)
+    weights = copy / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    text = build_report([copy, run("transformer")], sequences=4)
+    assert "The model cannot be read: " in text
+    assert read_explorers(text)[0] == []
+    assert text.count("Predictions on test") == 1
+
+
+def test_number_of_predicted_sequences_is_limited(run, page):
+    assert "5 of the 24 test sequences, evenly spaced" in build_report([run("order")], sequences=5)
+    assert "All 24 test sequences: " in page("order")
+
+
+def test_many_classes_are_shown_by_their_confusions():
+    labels = [f"class {number}" for number in range(60)]
+    counts = np.eye(60, dtype=np.int64) * 9
+    counts[3, 5], counts[7, 1] = 4, 2
+    assert list_frequent_confusions(labels, counts) == [("class 3", "class 5", 4), ("class 7", "class 1", 2)]
+
+
+def test_wrong_arguments_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="name at least one run folder"):
+        build_report([])
+    with pytest.raises(ValueError, match="sequences=0; it must be at least 1"):
+        build_report([tmp_path], sequences=0)
+    with pytest.raises(ValueError, match="batch=0; it must be at least 1"):
+        build_report([tmp_path], batch=0)

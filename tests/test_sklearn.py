@@ -69,12 +69,12 @@ def test_arrays_of_vectors_are_sequences_too():
     found = pm.ParamixerRegressor(epochs=2).fit(X, X[:, 0, 0])
     assert found.predict(X).shape == (12,)
     np.testing.assert_array_equal(found.predict(X), found.predict(list(X)))
-    with pytest.raises(ValueError, match="2 numbers a position, but the estimator was fitted on 3"):
+    with pytest.raises(ValueError, match="2 numbers per position, but the estimator was fitted on 3"):
         found.predict(X[:, :, :2])
 
 
 @pytest.mark.parametrize(
-    ("estimator", "samples", "targets", "said"),
+    ("estimator", "samples", "targets", "message"),
     [
         (pm.ParamixerClassifier(), [], [], "there is not a single sample"),
         (pm.ParamixerClassifier(), ["a", "b", "c"], ["x", None, "y"], "target 1 is None"),
@@ -82,6 +82,6 @@ def test_arrays_of_vectors_are_sequences_too():
         (pm.ParamixerRegressor(), [[1.0], [1.0, 2.0]], [float("nan"), 2.0], "target 0 is NaN or infinite"),
     ],
 )
-def test_what_cannot_be_learned_from_is_named(estimator, samples, targets, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_cannot_be_learned_from_is_named(estimator, samples, targets, message):
+    with pytest.raises(ValueError, match=message):
         estimator.fit(samples, targets)

@@ -1,12 +1,12 @@
-"""Paramixer in scikit-learn's manner: fit, predict, score, inside pipelines and cross-validation.
+"""Estimators with scikit-learn's interface: fit, predict, score, inside pipelines and cross-validation.
 
 Samples are texts, sequences of numbers of any length, or the rows of a 2-D array, each a sequence of one channel.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -21,32 +21,38 @@ from paramixer.data.rng import permutation
 from paramixer.data.storage.memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
-from paramixer.nn.config import ParamixerConfig
-from paramixer.nn.model import Paramixer
 from paramixer.training.batches import Collate
+from paramixer.training.distributed import build_accelerator
+from paramixer.training.factory import build_model
 from paramixer.training.fit import fit
-from paramixer.training.options import TrainingOptions
+from paramixer.training.inference import predict_split
+from paramixer.training.recipe import resolve
 
-# Below this there is too little to hold anything back: the model is chosen on what it learned from.
+# With fewer samples none is held out: the model is chosen on what it learned from.
 _LEAST_HELD_OUT = 20
-# So often in a whole fit is validation looked at.
-_LOOKS = 10
+# Evaluations on validation in a whole fit.
+_EVALUATIONS = 10
+# Batch size of predictions, unless the estimator has one.
+_BATCH = 32
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share.
 
+    A setting that is None is the recipe's.
+
     Args:
         length: N, the longest sequence; longer ones are cut. None for the longest in the training data.
         channels: width of embedding and values.
         hidden: width of the hidden layers.
-        blocks: how many are stacked.
+        blocks: how many blocks are stacked.
         protocol: "chord" or "cdil".
         pooling: what the head reads: "flat" all positions, "cls" the first, or "mean".
         epochs: passes over the training data.
-        batch: sequences a step.
-        learning_rate: step size of Adam, which falls to zero along a cosine.
+        batch: batch size.
+        learning_rate: learning rate of Adam, which falls to zero along a cosine.
         validation: share of the training data by which the best model is chosen.
+        recipe: where all other settings come from: a recipe's name or file.
         random_state: seed of everything.
     """
 
@@ -54,15 +60,16 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         length: int | None = None,
-        channels: int = 32,
-        hidden: int = 32,
-        blocks: int = 1,
-        protocol: str = "chord",
-        pooling: str = "flat",
-        epochs: int = 100,
-        batch: int = 32,
-        learning_rate: float = 3e-3,
+        channels: int | None = None,
+        hidden: int | None = None,
+        blocks: int | None = None,
+        protocol: str | None = None,
+        pooling: str | None = None,
+        epochs: int | None = None,
+        batch: int | None = None,
+        learning_rate: float | None = None,
         validation: float = 0.1,
+        recipe: str = "small",
         random_state: int = 0,
     ) -> None:
         self.length = length
@@ -75,15 +82,38 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.batch = batch
         self.learning_rate = learning_rate
         self.validation = validation
+        self.recipe = recipe
         self.random_state = random_state
 
     def _fit(self, X: Any, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int) -> None:
-        raw = self._samples(X, fitting=True)
-        self._learn_scale(raw)
-        sequences = [self._encoded(sample) for sample in raw]
-        count = len(sequences)
-        order = permutation(count, self.random_state)
-        held_out = round(count * self.validation) if count >= _LEAST_HELD_OUT else 0
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation={self.validation}; it must be a share from 0 up to, but not including, 1")
+        samples = self._samples(X, fitting=True)
+        self._learn_scale(samples)
+        task = self._make_task([self._encode(sample) for sample in samples], targets, kind, outputs)
+        model = ("channels", "hidden", "blocks", "protocol", "pooling")
+        training = ("epochs", "batch", "learning_rate")
+        resolved = resolve(
+            task,
+            recipe=self.recipe,
+            model={name: value for name in model if (value := getattr(self, name)) is not None},
+            training={name: getattr(self, name) for name in training},
+        )
+        options = resolved.training
+        if options.epochs is not None and options.batch is not None:
+            steps = options.epochs * -(-len(task.train) // options.batch)
+            options = dataclasses.replace(
+                options, warmup=min(options.warmup or 0, steps // 5), evaluate_every=max(1, steps // _EVALUATIONS)
+            )
+        self.model_ = build_model(task, resolved, self.random_state)
+        fit(self.model_, task, options, seed=self.random_state, test=False)
+        self.model_.eval()
+
+    def _make_task(
+        self, sequences: list[NDArray[Any]], targets: NDArray[Any], kind: Literal["class", "value"], outputs: int
+    ) -> Task:
+        order = permutation(len(sequences), self.random_state)
+        held_out = round(len(sequences) * self.validation) if len(sequences) >= _LEAST_HELD_OUT else 0
         parts = {"validation": order[:held_out] if held_out else order, "train": order[held_out:]}
         splits = {
             name: MemorySequences([sequences[index] for index in part], targets[part]) for name, part in parts.items()
@@ -97,56 +127,26 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             classes=tuple(map(str, range(outputs))) if kind == "class" else (),
             vocabulary=self.vocabulary_,
             features=self.features_,
+            recipe=self.recipe,
+            variable_length=True,
         )
-        task = Task.of(info, {**splits, "test": splits["validation"]}, hashlib.sha256(b"").hexdigest())
-        config = ParamixerConfig(
-            length=self.length_,
-            outputs=outputs,
-            vocabulary=None if self.vocabulary_ is None else len(self.vocabulary_),
-            features=self.features_,
-            channels=self.channels,
-            hidden=self.hidden,
-            blocks=self.blocks,
-            protocol=self.protocol,  # type: ignore[arg-type]
-            pooling=self.pooling,  # type: ignore[arg-type]
-            target=kind,
-            pad=None if self.vocabulary_ is None else self.vocabulary_.pad,
-            padding="length",
-            init="identity",
-        )
-        model = Paramixer(config, generator=torch.Generator().manual_seed(self.random_state))
-        steps = self.epochs * -(-len(parts["train"]) // self.batch)
-        options = TrainingOptions(
-            steps=steps,
-            batch=self.batch,
-            learning_rate=self.learning_rate,
-            schedule="cosine",
-            warmup=min(20, steps // 5),
-            clip=1.0,
-            evaluate_every=max(1, steps // _LOOKS),
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            fit(model, task, options, folder=folder, seed=self.random_state)
-        self.model_ = model.eval()
+        return Task.from_splits(info, {**splits, "test": splits["validation"]}, hashlib.sha256(b"").hexdigest())
 
     @torch.no_grad()
-    def _answers(self, X: Any) -> NDArray[np.float64]:
+    def _predict(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "model_")
-        sequences = [self._encoded(sample) for sample in self._samples(X, fitting=False)]
-        data = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
+        sequences = [self._encode(sample) for sample in self._samples(X, fitting=False)]
+        split = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
         collate = Collate(0 if self.vocabulary_ is None else self.vocabulary_.pad or 0, with_lengths=True)
-        found = []
-        for start in range(0, len(data), self.batch):
-            inputs, lengths, _ = collate(data.__getitems__(range(start, min(start + self.batch, len(data)))))
-            found.append(self.model_(inputs, lengths).double())
-        return torch.cat(found).numpy()
+        answers, _ = predict_split(self.model_, split, self.batch or _BATCH, collate, build_accelerator())
+        return answers.double().numpy()
 
     def _samples(self, X: Any, fitting: bool) -> list[Any]:
         """Texts, or arrays ``[length, features]``."""
         if _is_texts(X):
             if fitting:
                 self.n_features_in_ = 1
-                self.vocabulary_: Vocabulary | None = Vocabulary.of_characters(X)
+                self.vocabulary_: Vocabulary | None = Vocabulary.from_characters(X)
                 self.features_: int | None = None
             elif self.vocabulary_ is None:
                 raise ValueError("texts, but the estimator was fitted on numbers")
@@ -167,7 +167,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             self.vocabulary_, self.features_ = None, arrays[0].shape[1]
         elif self.features_ != arrays[0].shape[1]:
             raise ValueError(
-                f"{arrays[0].shape[1]} numbers a position, but the estimator was fitted on {self.features_}"
+                f"{arrays[0].shape[1]} numbers per position, but the estimator was fitted on {self.features_}"
             )
         return arrays
 
@@ -180,7 +180,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             spread = together.std(0)
             self.scale_ = np.where(spread > 0, spread, 1.0)
 
-    def _encoded(self, sample: Any) -> NDArray[Any]:
+    def _encode(self, sample: Any) -> NDArray[Any]:
         if self.vocabulary_ is not None:
             return self.vocabulary_.encode(sample, self.length_)
         scaled: NDArray[Any] = ((sample[: self.length_] - self.mean_) / self.scale_).astype(np.float32)
@@ -197,14 +197,14 @@ class ParamixerClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """A classifier of sequences; see :class:`_Estimator` for its parameters.
 
     >>> texts = ["good film", "bad film", "good one", "bad one"] * 8
-    >>> found = ParamixerClassifier(epochs=30).fit(texts, ["pos", "neg", "pos", "neg"] * 8)
-    >>> found.score(texts, ["pos", "neg", "pos", "neg"] * 8)
+    >>> classifier = ParamixerClassifier(epochs=30).fit(texts, ["pos", "neg", "pos", "neg"] * 8)
+    >>> classifier.score(texts, ["pos", "neg", "pos", "neg"] * 8)
     1.0
     """
 
     def fit(self, X: Any, y: Any) -> ParamixerClassifier:
         """Learn from samples and their classes."""
-        X, y = _aligned(self, X, y)
+        X, y = _check_samples(self, X, y)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -214,15 +214,15 @@ class ParamixerClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities ``[samples, classes]``, in the order of ``classes_``."""
-        answers = self._answers(X)
+        answers = self._predict(X)
         powers = np.exp(answers - answers.max(1, keepdims=True))
         return powers / powers.sum(1, keepdims=True)  # type: ignore[no-any-return]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every sample."""
-        answers = self._answers(X)
-        found: NDArray[Any] = self.classes_[answers.argmax(1)]
-        return found
+        answers = self._predict(X)
+        labels: NDArray[Any] = self.classes_[answers.argmax(1)]
+        return labels
 
 
 class ParamixerRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
@@ -230,7 +230,7 @@ class ParamixerRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> ParamixerRegressor:
         """Learn from samples and their values."""
-        X, y = _aligned(self, X, y)
+        X, y = _check_samples(self, X, y)
         y = np.asarray(y, np.float64)
         self.target_mean_, self.target_scale_ = float(y.mean()), float(y.std()) or 1.0
         self._fit(X, (y - self.target_mean_) / self.target_scale_, "value", 1)
@@ -238,7 +238,7 @@ class ParamixerRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The value of every sample."""
-        answers = self._answers(X).reshape(-1)
+        answers = self._predict(X).reshape(-1)
         return answers * self.target_scale_ + self.target_mean_
 
 
@@ -255,8 +255,8 @@ def _is_ragged(X: Any) -> bool:
     return len({len(sample) for sample in X}) > 1 or any(np.ndim(sample) == 2 for sample in X)
 
 
-def _aligned(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Samples and targets of one length; scikit-learn's own checks where it has them."""
+def _check_samples(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Return samples and targets of equal number; scikit-learn checks what it can."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     if isinstance(X, list | tuple) and not X:

@@ -5,26 +5,26 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.data.storage.arrow import Item
-from paramixer.training.batches import Collate, epoch_order, loaded, mine
+from paramixer.data.task import Item
+from paramixer.training.batches import Collate, load_batches, order_epoch, take_share
 
 LENGTHS = np.random.Generator(np.random.Philox(1)).integers(1, 500, 1003)
 
 
 @pytest.mark.parametrize("bucket", [False, True])
 def test_an_epoch_has_every_sequence_once_in_an_order_of_its_own(bucket):
-    batches = epoch_order(LENGTHS, 16, seed=3, epoch=0, bucket=bucket)
+    batches = order_epoch(LENGTHS, 16, seed=3, epoch=0, bucket=bucket)
     assert sorted(np.concatenate(batches).tolist()) == list(range(1003))
     assert {len(batch) for batch in batches} == {16, 1003 % 16}
-    again = epoch_order(LENGTHS, 16, seed=3, epoch=0, bucket=bucket)
+    again = order_epoch(LENGTHS, 16, seed=3, epoch=0, bucket=bucket)
     assert all(np.array_equal(one, other) for one, other in zip(batches, again, strict=True))
     for seed, epoch in ((3, 1), (4, 0)):
-        other = epoch_order(LENGTHS, 16, seed=seed, epoch=epoch, bucket=bucket)
+        other = order_epoch(LENGTHS, 16, seed=seed, epoch=epoch, bucket=bucket)
         assert not np.array_equal(np.concatenate(batches), np.concatenate(other))
 
 
 def test_buckets_hold_similar_lengths_in_random_order():
-    plain, bucketed = (epoch_order(LENGTHS, 16, 0, 0, bucket) for bucket in (False, True))
+    plain, bucketed = (order_epoch(LENGTHS, 16, 0, 0, bucket) for bucket in (False, True))
 
     def padding(batches):
         return sum(len(batch) * LENGTHS[batch].max() for batch in batches) / LENGTHS.sum()
@@ -38,7 +38,7 @@ def test_buckets_hold_similar_lengths_in_random_order():
 @pytest.mark.parametrize("processes", [1, 2, 3, 5])
 def test_processes_share_a_batch_without_duplicates_or_loss(processes):
     batch = np.arange(16)
-    shares = [mine(batch, rank, processes) for rank in range(processes)]
+    shares = [take_share(batch, rank, processes) for rank in range(processes)]
     assert sorted(np.concatenate(shares).tolist()) == list(range(16))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
@@ -61,7 +61,7 @@ def test_loading_leaves_the_callers_random_numbers_alone(workers):
     task = pm.data.load("order", length=16)
     batches = [np.array([4, 2]), np.array([7])]
     state = torch.get_rng_state()
-    found = [batch.inputs for batch in loaded(task.train, batches, Collate(0, False), workers)]
+    found = [batch.inputs for batch in load_batches(task.train, batches, Collate(0, False), workers)]
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(found[0][1], task.train[2].inputs)
     assert torch.equal(found[1][0], task.train[7].inputs)

@@ -16,9 +16,9 @@ import torch
 import paramixer as pm
 from paramixer.data.storage.memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
-from paramixer.training import checkpoint
+from paramixer.training.callbacks.checkpoint import find_latest
 from paramixer.training.fit import fit
-from paramixer.training.progress import Silent
+from paramixer.training.loop import Callback
 from paramixer.training.run_folder import RunFolder
 from training import tiny
 from training.test_fit import same_weights, timeless
@@ -36,7 +36,7 @@ class Malicious:
 def run(tmp_path):
     """A finished run and its only checkpoint."""
     tiny.run(tmp_path / "run")
-    newest = checkpoint.latest(tmp_path / "run" / "state")
+    newest = find_latest(tmp_path / "run" / "state")
     assert newest is not None
     return tmp_path / "run", newest
 
@@ -73,7 +73,7 @@ def test_a_pickle_in_a_run_folder_runs_nothing(run, tmp_path):
     (folder / "model" / "model.safetensors").write_bytes(content)
     with pytest.raises(ValueError, match="damaged"):
         pm.Paramixer.from_pretrained(folder / "model")
-    (folder / "config.yaml").write_text("# paramixer run, format 1\ntask: !!python/object/apply:os.mkdir [ran]\n")
+    (folder / "config.yaml").write_text("# paramixer run, format 2\ntask: !!python/object/apply:os.mkdir [ran]\n")
     with pytest.raises(ValueError, match="config.yaml is damaged"):
         RunFolder(folder).read_config()
     assert not (tmp_path / "ran").exists()
@@ -82,19 +82,19 @@ def test_a_pickle_in_a_run_folder_runs_nothing(run, tmp_path):
 def test_a_full_disk_loses_nothing(tmp_path):
     """From step 6 on no file may grow beyond a few bytes, as on a full disk."""
 
-    class Filling(Silent):
-        def step(self, progress):
-            if progress.step == 6:
+    class Filling(Callback):
+        def on_step(self, loop):
+            if loop.progress.step == 6:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     whole, _ = tiny.run(tmp_path / "whole")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         with pytest.raises(OSError, match="File too large"):
-            fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path / "run", seed=5, display=Filling())
+            fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path / "run", seed=5, callbacks=[Filling()])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    kept = checkpoint.latest(tmp_path / "run" / "state")
+    kept = find_latest(tmp_path / "run" / "state")
     assert kept is not None
     assert kept.name.startswith("step-000000004")
     resumed, _ = tiny.run(tmp_path / "run", resume=True)
@@ -110,7 +110,7 @@ def test_batches_by_length_resume_exactly(tmp_path):
         return MemorySequences(sequences, np.array([float(sequence.sum()) for sequence in sequences]))
 
     info = TaskInfo(name="sums", preset="adding", metric="mse", target="value", length=12, features=1)
-    task = Task.of(info, {"train": split(33), "validation": split(9), "test": split(7)}, "0" * 64)
+    task = Task.from_splits(info, {"train": split(33), "validation": split(9), "test": split(7)}, "0" * 64)
     config = pm.ParamixerConfig(
         length=12, features=1, outputs=1, target="value", channels=6, hidden=5, padding="length"
     )

@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from paramixer.training.command import TrainOptions, hastened
 
 import paramixer as pm
 from paramixer.cli import main
-from paramixer.training.command import TrainOptions, hastened
 from paramixer.training.run_folder import RunFolder
 
 SMALL = ["--steps", "6", "--batch", "4", "--evaluate_every", "3"]

@@ -16,7 +16,7 @@ import json, sys
 from pathlib import Path
 import torch
 from accelerate import Accelerator
-from paramixer.training.inference import answers
+from paramixer.training.inference import predict_split
 from paramixer.training.batches import Collate
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
@@ -30,9 +30,9 @@ model.dropout.p = model.blocks[0].dropout.p = 0.0
 options = TrainingOptions(steps=50, batch=batch, log_every=1, evaluate_every=25, learning_rate=0.01)
 # 41 sequences: the last batch of an epoch leaves one process with nothing.
 fit(model, tiny.task(train=41, test=1001), options, folder=folder / "run", seed=3)
-found, targets = answers(model, tiny.task(test=1001).test, 16, Collate(0, False), accelerator)
+answers, targets = predict_split(model, tiny.task(test=1001).test, 16, Collate(0, False), accelerator)
 if accelerator.is_main_process:
-    (folder / "answers.json").write_text(json.dumps([found.tolist(), targets.tolist()]))
+    (folder / "answers.json").write_text(json.dumps([answers.tolist(), targets.tolist()]))
 print("rank", accelerator.process_index, "of", accelerator.num_processes)
 """
 
@@ -106,8 +106,9 @@ def test_only_the_first_process_writes(runs):
 @pytest.mark.slow
 def test_the_same_command_runs_under_torchrun(tmp_path):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "paramixer"]
-    small = ["--length", "12", "--train", "41", "--validation", "9", "--test", "7", "--steps", "6", "--batch", "4"]
-    command = [*launcher, "train", "order", *small, "--model.channels", "6"]
+    data = ["--set", "data.train=41", "--set", "data.validation=9", "--set", "data.test=7"]
+    small = ["--length", "12", *data, "--set", "training.steps=6", "--batch", "4"]
+    command = [*launcher, "train", "order", *small, "--set", "model.channels=6"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=240)
     assert found.returncode == 0, found.stderr[-3000:]

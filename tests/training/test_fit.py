@@ -14,11 +14,15 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.nn.data_dependent_init import settle
-from paramixer.training import fit as loop
-from paramixer.training.fit import Interrupted, TrainingError, fit, learning_rate
+from paramixer.errors import TrainingError
+from paramixer.training import fit as fitting
+from paramixer.training.callbacks.evaluation import Evaluation
+from paramixer.training.callbacks.progress import Display
+from paramixer.training.fit import fit
+from paramixer.training.loop import Callback, Interrupted
+from paramixer.training.metrics import compute_loss
+from paramixer.training.optimizer import learning_rate
 from paramixer.training.options import TrainingOptions
-from paramixer.training.progress import Silent
 from paramixer.training.run_folder import RunFolder
 from training import tiny
 
@@ -26,7 +30,7 @@ from training import tiny
 def timeless(folder) -> list[dict[str, object]]:
     """The lines of a run without what the clock says."""
     clocked = ("seconds", "busy")
-    return [{key: line[key] for key in line if key not in clocked} for line in RunFolder(folder).lines()]
+    return [{key: line[key] for key in line if key not in clocked} for line in RunFolder(folder).read_lines()]
 
 
 def same_weights(one, other) -> bool:
@@ -39,7 +43,7 @@ def test_a_run_leaves_all_it_promises(tmp_path):
     folder = RunFolder(tmp_path / "run")
     assert outcome.steps == 12
     assert outcome.stopped == "all steps are done"
-    kinds = [(line["kind"], line["step"]) for line in folder.lines()]
+    kinds = [(line["kind"], line["step"]) for line in folder.read_lines()]
     assert [step for kind, step in kinds if kind == "train"] == [3, 6, 9, 12]
     assert [step for kind, step in kinds if kind == "validation"] == [4, 8, 12]
     record = folder.read_record()
@@ -60,24 +64,26 @@ def test_a_run_leaves_all_it_promises(tmp_path):
 )
 def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(errors, losses, step, tmp_path, monkeypatch):
     looks = []
-    measure = loop._Run._measure
+    measure = Evaluation.measure
 
-    def watched(self, split, name):
+    def watched(self, loop, split, name):
         looks.append(name)
-        found = measure(self, split, name)
+        found = measure(self, loop, split, name)
         if name == "validation":
             number = looks.count("validation") - 1
             found |= {"error": errors[number], "loss": losses[number]}
         return found
 
-    monkeypatch.setattr(loop._Run, "_measure", watched)
+    monkeypatch.setattr(Evaluation, "measure", watched)
     _, outcome = tiny.run(tmp_path)
     assert looks == ["validation"] * 3 + ["test"]
     assert outcome.best_step == step
     assert outcome.validation == min(errors)
 
 
-@pytest.mark.parametrize("rates", [{}, {"link_rate": 0.5, "head_rate": 0.25}], ids=["one rate", "rates"])
+@pytest.mark.parametrize(
+    "rates", [{}, {"lr_factors": {"blocks.*.[wb][12]": 0.5, "head.linear.weight": 0.25}}], ids=["one rate", "rates"]
+)
 @pytest.mark.parametrize("stop", [1, 4, 5, 8, 11])
 def test_a_run_that_is_resumed_ends_with_the_same_bits(stop, rates, tmp_path):
     options = dataclasses.replace(tiny.OPTIONS, **rates)
@@ -120,7 +126,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path):
         model.dropout.p = model.blocks[0].dropout.p = 0.0
         options = TrainingOptions(steps=10, batch=batch, accumulate=accumulate, log_every=1, evaluate_every=5)
         fit(model, task, options, folder=tmp_path / f"{batch}")
-        runs.append([line["loss"] for line in RunFolder(tmp_path / f"{batch}").lines() if line["kind"] == "train"])
+        runs.append([line["loss"] for line in RunFolder(tmp_path / f"{batch}").read_lines() if line["kind"] == "train"])
     assert runs[1] == pytest.approx(runs[0], rel=1e-5)
     assert runs[2] == pytest.approx(runs[0], rel=1e-5)
 
@@ -129,7 +135,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path):
     ("options", "message"),
     [
         ({"until": "error=1.0"}, "validation reached error"),
-        ({"patience": 1, "learning_rate": 1e-9}, "1 evaluations brought nothing better"),
+        ({"patience": 1, "learning_rate": 1e-9}, "no improvement in 1 evaluation"),
         ({"minutes": 1e-9}, "minutes are over"),
         ({"steps": None, "epochs": 1}, "all steps are done"),
     ],
@@ -141,16 +147,16 @@ def test_it_stops_when_it_is_told_to(options, message, tmp_path):
 
 
 def test_ctrl_c_saves_and_a_resumed_run_ends_with_the_same_bits(tmp_path):
-    class Impatient(Silent):
-        def step(self, progress):
-            if progress.step == 6:
+    class Impatient(Callback):
+        def on_step(self, loop):
+            if loop.progress.step == 6:
                 os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
     whole, _ = tiny.run(tmp_path / "whole")
     model = tiny.model()
     with pytest.raises(Interrupted, match="SIGINT"):
-        fit(model, tiny.task(), tiny.OPTIONS, folder=tmp_path / "run", seed=5, display=Impatient())
+        fit(model, tiny.task(), tiny.OPTIONS, folder=tmp_path / "run", seed=5, callbacks=[Impatient()])
     resumed, _ = tiny.run(tmp_path / "run", resume=True)
     assert same_weights(whole, resumed)
     assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")
@@ -159,10 +165,10 @@ def test_ctrl_c_saves_and_a_resumed_run_ends_with_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize(("split", "look"), [("validation", 1), ("validation", 2), ("validation", 3), ("test", 1)])
 def test_ctrl_c_is_heard_while_a_split_is_looked_at(split, look, tmp_path):
-    class Impatient(Silent):
+    class Impatient(Display):
         looks, ticks = 0, 0
 
-        def evaluating(self, name, count):
+        def track(self, name, count):
             self.looks += name == split
 
             def tick(done):
@@ -186,30 +192,30 @@ def test_ctrl_c_is_heard_while_a_split_is_looked_at(split, look, tmp_path):
 
 
 def test_the_logged_step_size_survives_an_interruption(tmp_path):
-    class Impatient(Silent):
-        def step(self, progress):
-            if progress.step == 5:
+    class Impatient(Callback):
+        def on_step(self, loop):
+            if loop.progress.step == 5:
                 os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted):
-        fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path, seed=5, display=Impatient())
+        fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path, seed=5, callbacks=[Impatient()])
     # Two steps are not logged yet, and no step is left to take.
     tiny.run(tmp_path, dataclasses.replace(tiny.OPTIONS, steps=5), resume=True)
-    (last,) = [line for line in RunFolder(tmp_path).lines() if line["kind"] == "train" and line["step"] == 5]
+    (last,) = [line for line in RunFolder(tmp_path).read_lines() if line["kind"] == "train" and line["step"] == 5]
     assert last["learning_rate"] == tiny.OPTIONS.learning_rate
 
 
 def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path, monkeypatch):
-    real, calls = loop.loss_of, []
+    calls = []
 
     def broken(answers, targets):
         calls.append(None)
-        return real(answers, targets) * (math.nan if len(calls) == 6 else 1)
+        return compute_loss(answers, targets) * (math.nan if len(calls) == 6 else 1)
 
-    monkeypatch.setattr(loop, "loss_of", broken)
-    with pytest.raises(TrainingError, match=r"the loss is nan at step 6; the last good state is .*step-000000004"):
+    monkeypatch.setattr(fitting, "compute_loss", broken)
+    with pytest.raises(TrainingError, match=r"the loss is nan at step 6; .*; the last good state is .*step-000000004"):
         tiny.run(tmp_path)
-    monkeypatch.setattr(loop, "loss_of", real)
+    monkeypatch.setattr(fitting, "compute_loss", compute_loss)
     resumed, _ = tiny.run(tmp_path, resume=True)
     whole, _ = tiny.run(tmp_path / "whole")
     assert same_weights(whole, resumed)
@@ -223,7 +229,7 @@ def test_changed_data_and_another_architecture_are_refused_on_resume(tmp_path):
         fit(tiny.model(residual="none", factors=2), tiny.task(), tiny.OPTIONS, folder=tmp_path, resume=True)
     with pytest.raises(FileNotFoundError, match="no run folder"):
         fit(tiny.model(), tiny.task(), tiny.OPTIONS, folder=tmp_path / "nowhere", resume=True)
-    with pytest.raises(ValueError, match=r"was 4 sequences and would now be 8 \(1 processes\)"):
+    with pytest.raises(ValueError, match=r"had 4 sequences and would now have 8 \(1 processes\)"):
         fit(tiny.model(), tiny.task(), dataclasses.replace(tiny.OPTIONS, batch=8), folder=tmp_path, resume=True)
 
 
@@ -234,7 +240,7 @@ def test_metrics_of_another_format_are_refused(tmp_path):
     assert json.loads(first) == {"kind": "format", "format": 1}
     folder.metrics.write_text(first.replace("1", "2") + "\n" + rest)
     with pytest.raises(ValueError, match=r"metrics.jsonl begins with .*2.*, this version of paramixer reads .*1"):
-        folder.lines()
+        folder.read_lines()
 
 
 def test_learning_rates_are_functions_of_the_step():
@@ -255,7 +261,7 @@ def test_the_step_size_falls_along_the_minutes_where_they_end_the_run(tmp_path):
     short = dataclasses.replace(tiny.OPTIONS, steps=None, epochs=None, minutes=0.02, schedule="cosine", log_every=1)
     outcome = fit(tiny.model(), tiny.task(), short, folder=tmp_path)
     assert outcome.stopped == "0.02 minutes are over"
-    rates = [line["learning_rate"] for line in RunFolder(tmp_path).lines() if line["kind"] == "train"]
+    rates = [line["learning_rate"] for line in RunFolder(tmp_path).read_lines() if line["kind"] == "train"]
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < 0.1 * rates[0]
 
@@ -265,7 +271,8 @@ def test_links_and_head_take_steps_of_their_own_size(tmp_path):
     moved = []
     for share in (1.0, 0.25):
         before = tiny.model().state_dict()
-        options = dataclasses.replace(tiny.OPTIONS, steps=1, link_rate=share, head_rate=share**2)
+        factors = {"blocks.*.[wb][12]": share, "head.linear.weight": share**2}
+        options = dataclasses.replace(tiny.OPTIONS, steps=1, lr_factors=factors)
         model, _ = tiny.run(tmp_path / str(share), options)
         moved.append({name: tensor - before[name] for name, tensor in model.state_dict().items()})
     whole, part = moved
@@ -274,43 +281,6 @@ def test_links_and_head_take_steps_of_their_own_size(tmp_path):
         share = 0.25 if parts[-1] in ("w1", "b1", "w2", "b2") else 0.0625 if name == "head.linear.weight" else 1.0
         assert torch.allclose(part[name], share * step, atol=1e-7), name
         assert step.any()
-
-
-@pytest.mark.parametrize("pooling", ["flat", "cls"])
-@pytest.mark.parametrize("lengths", [None, [12, 3, 9, 7, 12, 1]], ids=["full", "lengths"])
-def test_a_settled_model_hands_on_what_is_centred_and_of_size_one(lengths, pooling):
-    fields = {"blocks": 2, "init": "local", "padding": "length", "pooling": pooling}
-    model = tiny.model(**fields).train()
-    inputs = torch.randint(6, (6, 12), generator=torch.Generator().manual_seed(1))
-    counts = None if lengths is None else torch.tensor(lengths)
-    settle(model, inputs, counts)
-    assert model.training
-    first = values = model.eval()._embed(inputs)
-    for number, block in enumerate(model.blocks):
-        values = block(values, first, counts)
-        read = torch.arange(12) < torch.full((6, 1), 12) if counts is None else torch.arange(12) < counts[:, None]
-        if pooling == "cls" and number == 1:
-            read = read & (torch.arange(12) == 0)
-        assert values[read].mean(0).abs().max() < 1e-5
-        assert values[read].std().item() == pytest.approx(1, abs=1e-4)
-
-
-def test_sequences_that_are_all_the_same_cannot_settle_a_model():
-    model = tiny.model(init="local", padding="length", pooling="cls")
-    with pytest.raises(ValueError, match="settle: block 1 gives the 6 sequences nothing to scale"):
-        settle(model, torch.ones(6, 12, dtype=torch.int64))
-
-
-def test_a_run_settles_once(tmp_path):
-    options = dataclasses.replace(tiny.OPTIONS, settle=True)
-    whole, _ = tiny.run(tmp_path / "whole", options)
-    plain, _ = tiny.run(tmp_path / "plain")
-    assert not same_weights(whole, plain)
-    tiny.run(tmp_path / "parts", dataclasses.replace(options, steps=4))
-    resumed, _ = tiny.run(tmp_path / "parts", options, resume=True)
-    assert same_weights(whole, resumed)
-    with pytest.raises(ValueError, match="mixer='transformer'; it is for Paramixer's own blocks"):
-        fit(tiny.model(mixer="transformer"), tiny.task(), options, folder=tmp_path / "rival")
 
 
 def test_a_compiled_model_learns_the_same(tmp_path):
@@ -342,7 +312,7 @@ def test_tensorboard_gets_every_line_and_is_asked_for_politely(tmp_path, monkeyp
     assert written[0] == str(tmp_path / "run" / "tensorboard")
     assert {(name, step) for name, _, step in written[1:]} >= {("train/loss", 3), ("validation/error", 12)}
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ValueError, match="pip install tensorboard"):
+    with pytest.raises(ValueError, match="pip install 'paramixer\\[tensorboard\\]'"):
         tiny.run(tmp_path / "other", dataclasses.replace(tiny.OPTIONS, tensorboard=True))
 
 
@@ -355,13 +325,12 @@ def test_bf16_and_adamw_run(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch": 0}, "batch=0; it must be positive"),
+        ({"batch": 0}, "batch=0; it must be at least 1"),
         ({"minutes": math.inf}, "minutes=inf"),
         ({"until": "98"}, "METRIC=VALUE"),
-        ({"weight_decay": 0.1}, "goes with optimizer='adamw'"),
-        ({"schedule": "cosine"}, "give steps, epochs or minutes"),
+        ({"weight_decay": 0.1}, "needs optimizer='adamw'"),
         ({"steps": "many"}, "steps='many'; it must be a whole number"),
-        ({"warmup": -1}, "must not be negative"),
+        ({"warmup": -1}, "warmup=-1; it must be at least 0"),
     ],
 )
 def test_options_are_checked_where_they_are_made(options, message):
@@ -384,5 +353,5 @@ def test_a_run_is_not_replaced_and_a_model_must_fit_its_task(tmp_path):
     with pytest.raises(ValueError, match="the model has outputs=10, the task order needs outputs=4"):
         fit(other, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")
     narrow = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=5, outputs=4, channels=6))
-    with pytest.raises(ValueError, match="the model knows 5 symbols, the task order has 6"):
+    with pytest.raises(ValueError, match="the model has vocabulary=5, the task order has 6 symbols"):
         fit(narrow, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")

@@ -6,14 +6,14 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from paramixer.training.metrics import METRICS, loss_of, measured
+from paramixer.training.metrics import METRICS, compute_loss, compute_metrics
 
 
 def test_accuracy_and_error_count_answers():
     answers = torch.tensor([[2.0, 1.0], [0.0, 3.0], [5.0, 4.0], [1.0, 2.0]])
     targets = torch.tensor([0, 1, 1, 1])
-    assert measured(answers, targets, "accuracy")["accuracy"] == 0.75
-    assert measured(answers, targets, "error")["error"] == 0.25
+    assert compute_metrics(answers, targets, "accuracy")["accuracy"] == 0.75
+    assert compute_metrics(answers, targets, "error")["error"] == 0.25
 
 
 def test_the_adding_problems_error_counts_answers_that_are_off_by_0_04_or_more():
@@ -33,18 +33,18 @@ def test_roc_auc_is_computed_from_scores_not_labels(generator):
 
 def test_losses_of_classes_and_of_values(generator):
     answers = torch.randn(5, 3, generator=generator)
-    assert loss_of(answers, torch.tensor([0, 1, 2, 0, 1])).item() == pytest.approx(
+    assert compute_loss(answers, torch.tensor([0, 1, 2, 0, 1])).item() == pytest.approx(
         float(-answers.log_softmax(-1)[range(5), [0, 1, 2, 0, 1]].mean())
     )
-    assert loss_of(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 1.0])).item() == 2
+    assert compute_loss(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 1.0])).item() == 2
 
 
 def test_better_and_reached_know_the_direction():
-    assert METRICS["accuracy"].better(0.9, 0.8)
-    assert not METRICS["error"].better(0.9, 0.8)
-    assert METRICS["error"].reached(0.004, 0.005)
-    assert not METRICS["accuracy"].reached(0.97, 0.98)
+    assert METRICS["accuracy"].is_better(0.9, 0.8)
+    assert not METRICS["error"].is_better(0.9, 0.8)
+    assert METRICS["error"].has_reached(0.004, 0.005)
+    assert not METRICS["accuracy"].has_reached(0.97, 0.98)
     for metric in METRICS.values():
-        assert metric.better(0.5, None)
-        assert not metric.better(math.nan, None)
-        assert not metric.better(math.nan, 0.5)
+        assert metric.is_better(0.5, None)
+        assert not metric.is_better(math.nan, None)
+        assert not metric.is_better(math.nan, 0.5)

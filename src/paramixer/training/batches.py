@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,12 +15,13 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
 from paramixer.data.rng import permutation
-from paramixer.data.storage.arrow import Item
-from paramixer.data.task import Sequences, TaskInfo
-from paramixer.nn.config import ParamixerConfig
+from paramixer.data.task import Item, Sequences, TaskInfo
+from paramixer.nn.config import SequenceConfig
 
-# Sequences of similar length are looked for among so many batches.
+# Sequences of similar length are searched among so many batches.
 _BUCKET_BATCHES = 50
+
+Indices = NDArray[np.int64]
 
 
 class Batch(NamedTuple):
@@ -28,9 +30,14 @@ class Batch(NamedTuple):
     inputs: Tensor
     """``[batch, length]`` or ``[batch, length, features]``, padded to the longest of the batch."""
     lengths: Tensor | None
-    """``[batch]``, where the model is to know them."""
+    """``[batch]``, for a model that takes lengths."""
     targets: Tensor
     """``[batch]``."""
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        lengths = None if self.lengths is None else self.lengths.to(device)
+        return Batch(self.inputs.to(device), lengths, self.targets.to(device))
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,12 @@ class Collate:
     """Turns items into a batch."""
 
     pad: int
-    """What fills up token ids; numbers are filled up with zeros."""
+    """The token id that pads sequences; numbers are padded with zeros."""
     with_lengths: bool
     """Whether the model takes lengths."""
 
     def __call__(self, items: Sequence[Item]) -> Batch:
-        """One batch."""
+        """Return one batch."""
         sequences, targets = zip(*items, strict=True)
         lengths = torch.tensor([len(sequence) for sequence in sequences])
         tokens = sequences[0].dtype == torch.int64
@@ -51,14 +58,79 @@ class Collate:
         return Batch(inputs, lengths if self.with_lengths else None, torch.stack(targets))
 
 
-def collate_for(info: TaskInfo, config: ParamixerConfig) -> Collate:
-    """How sequences of a task become a batch for a model."""
-    pad = info.vocabulary.pad if info.vocabulary else None
+def build_collate(task: TaskInfo, config: SequenceConfig) -> Collate:
+    """Return what turns items of a task into batches for a model."""
+    pad = task.vocabulary.pad if task.vocabulary else None
     return Collate(pad or 0, config.padding == "length")
 
 
-def epoch_order(lengths: NDArray[np.int64], batch: int, seed: int, epoch: int, bucket: bool) -> list[NDArray[np.int64]]:
-    """The batches of one epoch: every sequence once, in a new random order every epoch.
+class Step(NamedTuple):
+    """What one process trains on in one optimizer step."""
+
+    parts: list[tuple[Batch, float]]
+    """Batches, each with the weight of its loss."""
+    tokens: int
+    """Positions in the step, of all processes together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingBatches:
+    """The optimizer steps of every epoch: this process's share of the training sequences, in an order of the seed."""
+
+    sequences: Sequences
+    """The training split."""
+    collate: Collate
+    """Turns items into batches."""
+    batch: int
+    """Batch size per process."""
+    accumulate: int = 1
+    """Batches per step."""
+    seed: int = 0
+    """Of the order."""
+    bucket: bool | None = None
+    """Whether batches hold sequences of similar length; None for where lengths vary."""
+    workers: int = 0
+    """Processes that load data."""
+    rank: int = 0
+    """This process."""
+    processes: int = 1
+    """All processes."""
+
+    @property
+    def per_step(self) -> int:
+        """Sequences per optimizer step, of all processes together."""
+        return self.batch * self.accumulate * self.processes
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimizer steps per epoch."""
+        return math.ceil(len(self.sequences) / self.per_step)
+
+    def steps(self, epoch: int, start: int = 0) -> Iterator[Step]:
+        """Yield the steps of an epoch from the given one on."""
+        lengths = np.asarray(self.sequences.lengths)
+        bucket = bool(len(np.unique(lengths[:10_000])) > 1) if self.bucket is None else self.bucket
+        batches = order_epoch(lengths, self.per_step, self.seed, epoch, bucket)[start:]
+        parts = [self._split(batch) for batch in batches]
+        stream = load_batches(
+            self.sequences, [indices for part in parts for indices, _ in part], self.collate, self.workers
+        )
+        for batch, part in zip(batches, parts, strict=True):
+            yield Step([(next(stream), weight) for _, weight in part], int(lengths[batch].sum()))
+
+    def _split(self, batch: Indices) -> list[tuple[Indices, float]]:
+        """Return this process's parts of a batch and the weights of their losses."""
+        share = take_share(batch, self.rank, self.processes)
+        if not len(share):
+            # Every process takes part in a step; this one with a loss of weight zero.
+            return [(batch[:1], 0.0)]
+        parts = [part for part in np.array_split(share, self.accumulate) if len(part)]
+        # The processes' gradients are averaged; with these weights the average is that of the whole batch.
+        return [(part, len(part) * self.processes / len(batch)) for part in parts]
+
+
+def order_epoch(lengths: Indices, batch: int, seed: int, epoch: int, bucket: bool) -> list[Indices]:
+    """Return the batches of an epoch: every sequence once, in a new random order every epoch.
 
     With ``bucket``, sequences of similar length share a batch; the batches come in random order all the same.
     """
@@ -73,23 +145,22 @@ def epoch_order(lengths: NDArray[np.int64], batch: int, seed: int, epoch: int, b
     return batches
 
 
-def mine(batch: NDArray[np.int64], rank: int, processes: int) -> NDArray[np.int64]:
-    """This process's share of a batch: no sequence twice, none left out."""
+def take_share(batch: Indices, rank: int, processes: int) -> Indices:
+    """Return this process's share of a batch: no sequence twice, none left out."""
     return batch[rank::processes]
 
 
-def loaded(
-    sequences: Sequences, batches: Sequence[NDArray[np.int64]], collate: Collate, workers: int = 0
+def load_batches(
+    sequences: Sequences, batches: Sequence[Indices], collate: Collate, workers: int = 0
 ) -> Iterator[Batch]:
-    """The batches of these indices, in this order."""
-    plain = [batch.tolist() for batch in batches]
-    # A generator of its own: the loader would draw a seed for its workers from the global one.
+    """Yield the batches of these indices, in this order."""
     return iter(
         DataLoader(
             sequences,  # type: ignore[arg-type]
-            batch_sampler=plain,
+            batch_sampler=[batch.tolist() for batch in batches],
             collate_fn=collate,
             num_workers=workers,
+            # A generator of its own: the loader would draw a seed for its workers from the global one.
             generator=torch.Generator().manual_seed(0),
         )
     )

@@ -11,121 +11,119 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paramixer.baselines.ngrams import Ngrams
 from paramixer.data.task import Sequences, Task
-from paramixer.nn import pretrained
-from paramixer.nn.config import ParamixerConfig
+from paramixer.training.callbacks.progress import Display
 from paramixer.training.factory import count_parameters
-from paramixer.training.metrics import METRICS, measured
-from paramixer.training.preprocessing import write_inputs
-from paramixer.training.progress import Display
-from paramixer.training.record import Outcome, run_record
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.metrics import METRICS, compute_metrics
+from paramixer.training.record import Outcome, build_record
+from paramixer.training.run_folder import RunFolder, write_inputs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# How little the weights are held back; the best on validation is kept.
+# Inverse strengths of the penalty on the weights; the best on validation is taken.
 STRENGTHS = (1.0, 10.0, 100.0)
-_TOGETHER = 256
+# Sequences whose n-grams are counted at a time.
+_CHUNK = 256
 
 
 def fit_ngrams(
-    config: ParamixerConfig,
-    task: Task,
-    folder: Path,
-    *,
-    seed: int,
-    display: Display,
-    started_with: dict[str, Any],
+    model: Any, task: Task, folder: Path, *, seed: int, display: Display, settings: dict[str, Any]
 ) -> Outcome:
-    """Fit on train for every strength, choose on validation, look at test once."""
-    model, run, begin = Ngrams(config), RunFolder(folder), time.monotonic()
-    run.write_config(started_with)
-    run.keep_lines(0)
+    """Fit on train for every strength, choose on validation, evaluate test once.
 
-    def record(outcome: Outcome | None) -> None:
+    Args:
+        model: of n-gram counts; see ``paramixer.baselines.ngrams``.
+        task: the data.
+        folder: the run folder.
+        seed: for the record.
+        display: shows progress.
+        settings: written to config.yaml and to the record.
+    """
+    run, begin = RunFolder(folder), time.monotonic()
+    run.write_config(settings)
+    run.truncate_lines(0)
+
+    def write_record(outcome: Outcome | None) -> None:
+        described: dict[str, Any] = {name: settings[name] for name in ("recipe", "system") if name in settings}
         run.write_record(
-            run_record(
+            build_record(
                 task,
-                config,
-                {"strengths": list(STRENGTHS)},
+                model.config,
+                {**described, "training": {"strengths": list(STRENGTHS)}},
                 parameters=count_parameters(model),
                 seed=seed,
                 processes=1,
                 seconds=time.monotonic() - begin,
                 tokens=int(np.asarray(task.train.lengths).sum()),
-                validations=[line for line in run.lines() if line["kind"] == "validation"],
+                validations=[line for line in run.read_lines() if line["kind"] == "validation"],
                 outcome=outcome,
             )
         )
 
-    record(None)
+    write_record(None)
     with display:
-        display.begin(None, None, task.metric)
-        train, validation = (_counted(model, task.splits[name], name, display) for name in ("train", "validation"))
+        train, validation = (_count(model, task.splits[name], name, display) for name in ("train", "validation"))
         labels = np.asarray(task.train.targets)
         if len(np.unique(labels)) < task.outputs:
             raise ValueError(f"only {len(np.unique(labels))} of {task.outputs} classes are in train; nothing to learn")
-        best: float | None = None
-        step = chosen = 0
-        for strength in STRENGTHS:
-            step += 1
-            weight, bias = _solved(train, labels, strength, display, step)
-            candidate = Ngrams(config)
-            candidate.set_weights(weight, bias)
-            found = measured(_answers(candidate, validation), _targets(task.validation), task.metric)
-            better = METRICS[task.metric].better(found[task.metric], best)
-            run.add_line(
-                {"kind": "validation", "step": step, "epoch": 0, "strength": strength, **found, "best": better}
-                | {"seconds": time.monotonic() - begin}
-            )
-            if better:
-                best, chosen = found[task.metric], step
-                model = candidate
-        if best is None:
+        best, best_step, weights = None, 0, None
+        for step, strength in enumerate(STRENGTHS, 1):
+            tick = display.track(f"fitting {step} of {len(STRENGTHS)}", 1)
+            solution = _solve(train, labels, strength)
+            tick(1)
+            model.set_weights(*solution)
+            metrics = compute_metrics(_predict(model, validation), _read_targets(task.validation), task.metric)
+            improved = METRICS[task.metric].is_better(metrics[task.metric], best)
+            line = {"kind": "validation", "step": step, "epoch": 0, "strength": strength, **metrics, "best": improved}
+            run.append_line({**line, "seconds": time.monotonic() - begin})
+            if improved:
+                best, best_step, weights = metrics[task.metric], step, solution
+        if best is None or weights is None:
             raise ValueError(f"no fit gave a {task.metric}; is validation of one class only?")
-        pretrained.save_model(model, config, run.model)
+        model.set_weights(*weights)
+        model.save_pretrained(run.model)
         write_inputs(run.model, task)
-        test = measured(_answers(model, _counted(model, task.test, "test", display)), _targets(task.test), task.metric)
-        outcome = Outcome(task.metric, best, test, step, chosen, "all strengths were tried")
-        record(outcome)
-        display.finished(outcome)
+        answers = _predict(model, _count(model, task.test, "test", display))
+        test = compute_metrics(answers, _read_targets(task.test), task.metric)
+        outcome = Outcome(task.metric, best, test, len(STRENGTHS), best_step, "all strengths were tried")
+        write_record(outcome)
+        display.on_outcome(outcome)
     return outcome
 
 
-def _counted(model: Ngrams, split: Sequences, name: str, display: Display) -> csr_matrix:
+def _count(model: Any, split: Sequences, name: str, display: Display) -> csr_matrix:
     from scipy.sparse import vstack
 
-    tick = display.evaluating(f"counting {name}", len(split))
+    tick = display.track(f"counting {name}", len(split))
     parts = []
-    for start in range(0, len(split), _TOGETHER):
-        items = split.__getitems__(list(range(start, min(start + _TOGETHER, len(split)))))
-        parts.append(model.counts([item.inputs.numpy() for item in items]))
+    for start in range(0, len(split), _CHUNK):
+        items = split.__getitems__(list(range(start, min(start + _CHUNK, len(split)))))
+        parts.append(model.count_ngrams([item.inputs.numpy() for item in items]))
         tick(len(items))
     return vstack(parts, format="csr")
 
 
-def _solved(train: csr_matrix, labels: Any, strength: float, display: Display, step: int) -> tuple[Any, Any]:
+def _solve(train: csr_matrix, labels: Any, strength: float) -> tuple[Any, Any]:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    display.evaluating(f"fitting {step} of {len(STRENGTHS)}", train.shape[0])
-    # Most columns are of grams that never occur; their weights stay zero.
+    # Most columns belong to n-grams that never occur; their weights stay zero.
     used = np.unique(train.indices)
     with warnings.catch_warnings():
-        # After so many rounds it is as good on validation as it will be.
+        # More iterations do not help validation.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solved = LogisticRegression(C=strength, max_iter=200).fit(train[:, used], labels)
-    weight = np.zeros((len(solved.coef_), train.shape[1]), np.float32)
-    weight[:, used] = solved.coef_
-    return weight, solved.intercept_
+        solution = LogisticRegression(C=strength, max_iter=200).fit(train[:, used], labels)
+    weight = np.zeros((len(solution.coef_), train.shape[1]), np.float32)
+    weight[:, used] = solution.coef_
+    return weight, solution.intercept_
 
 
-def _answers(model: Ngrams, counted: csr_matrix) -> Tensor:
-    logits = counted @ model.weight.detach().numpy().T
-    return torch.from_numpy(np.ascontiguousarray(logits)) + model.bias.detach()
+def _predict(model: Any, counts: csr_matrix) -> Tensor:
+    logits = counts @ model.weight.detach().numpy().T
+    answers: Tensor = torch.from_numpy(np.ascontiguousarray(logits)) + model.bias.detach()
+    return answers
 
 
-def _targets(split: Sequences) -> Tensor:
+def _read_targets(split: Sequences) -> Tensor:
     return torch.from_numpy(np.asarray(split.targets).astype(np.int64))

@@ -10,17 +10,13 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from paramixer.data.task import Sequences
-from paramixer.training.batches import Collate, loaded, mine
-
-Tick = Callable[[int], None]
-
-
-def silent(count: int) -> None:
-    """For callers who want no progress."""
+from paramixer.training.batches import Collate, load_batches, take_share
+from paramixer.training.distributed import autocast
+from paramixer.training.loop import call_model
 
 
 @torch.no_grad()
-def answers(
+def predict_split(
     model: nn.Module,
     sequences: Sequences,
     batch: int,
@@ -28,57 +24,51 @@ def answers(
     accelerator: Accelerator,
     workers: int = 0,
     precision: str = "float32",
-    tick: Tick = silent,
+    tick: Callable[[int], None] = lambda count: None,
 ) -> tuple[Tensor, Tensor]:
-    """Answers ``[items, outputs]`` or ``[items]``, and targets ``[items]``, in the order of the split.
+    """Return answers ``[items, outputs]`` or ``[items]``, and targets ``[items]``, in the order of the split.
 
     Args:
         model: is put into evaluation mode, and back.
         sequences: the split.
-        batch: sequences at a time.
-        collate: how they become tensors.
-        accelerator: which device, and which share of the work.
-        workers: processes that load.
+        batch: batch size.
+        collate: turns items into batches.
+        accelerator: device and processes.
+        workers: processes that load data.
         precision: float32 or bf16.
-        tick: told how many sequences are done; what it raises ends the look at them.
+        tick: called with the number of sequences that are done; what it raises ends the prediction.
     """
     was_training = model.training
     model.eval()
     # By length, so that little is padded; the order is restored below.
     order = np.argsort(-np.asarray(sequences.lengths), kind="stable")
-    own = mine(order, accelerator.process_index, accelerator.num_processes)
-    found, targets = [], []
-    parts = [own[start : start + batch] for start in range(0, len(own), batch)]
+    share = take_share(order, accelerator.process_index, accelerator.num_processes)
+    answers, targets = [], []
+    parts = [share[start : start + batch] for start in range(0, len(share), batch)]
     try:
-        for part in loaded(sequences, parts, collate, workers):
-            inputs, lengths = part.inputs.to(accelerator.device), part.lengths
+        for part in load_batches(sequences, parts, collate, workers):
             with autocast(accelerator, precision):
-                answer = model(inputs) if lengths is None else model(inputs, lengths.to(accelerator.device))
-            found.append(answer.float().cpu())
+                answer = call_model(model, part.to(accelerator.device))
+            answers.append(answer.float().cpu())
             targets.append(part.targets)
-            tick(len(inputs) * accelerator.num_processes)
+            tick(len(part.targets) * accelerator.num_processes)
     finally:
         model.train(was_training)
-    together = _gathered(torch.cat(found) if found else torch.empty(0), order, accelerator)
-    return together, _gathered(torch.cat(targets) if targets else torch.empty(0), order, accelerator)
+    both = (torch.cat(parts) if parts else torch.empty(0) for parts in (answers, targets))
+    ordered_answers, ordered_targets = (_gather(tensor, order, accelerator) for tensor in both)
+    return ordered_answers, ordered_targets
 
 
-def autocast(accelerator: Accelerator, precision: str) -> torch.autocast:
-    """bf16 where it is wanted. Accelerate's own precision is one for the whole process."""
-    return torch.autocast(accelerator.device.type, torch.bfloat16, enabled=precision == "bf16")
-
-
-def _gathered(own: Tensor, order: np.ndarray, accelerator: Accelerator) -> Tensor:
-    """Every process's share, back in the order of the split."""
+def _gather(share: Tensor, order: np.ndarray, accelerator: Accelerator) -> Tensor:
+    """Return every process's share, in the order of the split."""
     processes = accelerator.num_processes
-    share = -(-len(order) // processes)
+    size = -(-len(order) // processes)
     if processes > 1:
         # Shares differ by one at most; the last row of a shorter one is a filler.
-        filler = own.new_zeros(share - len(own), *own.shape[1:])
-        own = accelerator.gather(torch.cat([own, filler]).to(accelerator.device)).cpu()
-    ranks = [own[rank * share : (rank + 1) * share] for rank in range(processes)]
-    result = torch.empty((len(order), *own.shape[1:]), dtype=own.dtype)
-    for rank, part in enumerate(ranks):
+        filler = share.new_zeros(size - len(share), *share.shape[1:])
+        share = accelerator.gather(torch.cat([share, filler]).to(accelerator.device)).cpu()
+    result = torch.empty((len(order), *share.shape[1:]), dtype=share.dtype)
+    for rank in range(processes):
         places = torch.from_numpy(order[rank::processes].copy())
-        result[places] = part[: len(places)]
+        result[places] = share[rank * size : rank * size + len(places)]
     return result

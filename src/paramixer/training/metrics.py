@@ -1,4 +1,4 @@
-"""How predictions are judged: all of a split at once, so that nothing depends on how it was cut into batches."""
+"""Metrics of a whole split at once, so that nothing depends on how it was cut into batches."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Metric:
     measure: Callable[[Tensor, Tensor], float]
     higher_is_better: bool
 
-    def better(self, one: float, other: float | None) -> bool:
-        """Whether the first is better; NaN never is."""
+    def is_better(self, one: float, other: float | None) -> bool:
+        """Return whether the first is better; NaN never is."""
         if other is None:
             return one == one
         return one > other if self.higher_is_better else one < other
 
-    def reached(self, found: float, wanted: float) -> bool:
-        """Whether it is as good as wanted."""
-        return found >= wanted if self.higher_is_better else found <= wanted
+    def has_reached(self, value: float, goal: float) -> bool:
+        """Return whether a value is at least as good as a goal."""
+        return value >= goal if self.higher_is_better else value <= goal
 
 
-# A value that is off by this much or more counts as wrong, in the paper's Adding problem.
+# In the paper's Adding problem a prediction is wrong if it is off by this much or more.
 _TOLERANCE = 0.04
 
 
@@ -45,7 +45,7 @@ def _error(answers: Tensor, targets: Tensor) -> float:
 
 
 def _roc_auc(answers: Tensor, targets: Tensor) -> float:
-    """Of two classes from the score of the second; of more, the mean over classes, one against the rest."""
+    """ROC AUC of the second of two classes; of more classes the mean of each against the rest."""
     from sklearn.metrics import roc_auc_score
 
     scores: NDArray[np.float64] = answers.double().softmax(-1).numpy()
@@ -66,17 +66,17 @@ METRICS = {
     "error": Metric(_error, False),
     "roc_auc": Metric(_roc_auc, True),
     "mse": Metric(_mse, False),
-    "loss": Metric(lambda answers, targets: float(loss_of(answers, targets)), False),
+    "loss": Metric(lambda answers, targets: float(compute_loss(answers, targets)), False),
 }
 
 
-def loss_of(answers: Tensor, targets: Tensor) -> Tensor:
-    """Cross entropy of classes, or mean squared error of values."""
+def compute_loss(answers: Tensor, targets: Tensor) -> Tensor:
+    """Return the cross entropy of classes, or the mean squared error of values."""
     if targets.dtype == torch.int64:
         return F.cross_entropy(answers.float(), targets)
     return F.mse_loss(answers.float(), targets.float())
 
 
-def measured(answers: Tensor, targets: Tensor, metric: str) -> dict[str, float]:
-    """The metric and the loss."""
+def compute_metrics(answers: Tensor, targets: Tensor, metric: str) -> dict[str, float]:
+    """Return loss and metric."""
     return {"loss": METRICS["loss"].measure(answers, targets), metric: METRICS[metric].measure(answers, targets)}

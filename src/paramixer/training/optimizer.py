@@ -1,40 +1,50 @@
-"""The optimizer, and how large a step each part of the model takes."""
+"""The optimizer, its learning-rate schedule, and the learning-rate factors of parts of a model."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from fnmatch import fnmatchcase
 
 import torch
 from torch import nn
 
-from paramixer.nn.block import ParamixerBlock
-from paramixer.nn.model import Paramixer
 from paramixer.training.options import TrainingOptions
 
 
-def optimizer_for(model: Paramixer, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Adam or AdamW over the model's parameters; the link MLPs and the head's weights take steps of their own size."""
+def build_optimizer(model: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
+    """Return Adam or AdamW over the model's parameters, one group for every learning-rate factor."""
     assert options.learning_rate is not None
-    assert options.link_rate is not None
-    assert options.head_rate is not None
-    links = [parameter for block in model.blocks for parameter in _links(block)]
-    head = [model.head.linear.weight]
-    apart = {id(parameter) for parameter in (*links, *head)}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in apart]
-    shares = (rest, 1.0), (links, options.link_rate), (head, options.head_rate)
-    groups: list[dict[str, Any]] = [{"params": part, "share": share} for part, share in shares if part]
-    if options.link_rate == options.head_rate == 1:
-        groups = [{"params": list(model.parameters()), "share": 1.0}]
+    factors: dict[str, float] = {pattern: float(factor) for pattern, factor in (options.lr_factors or {}).items()}
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        factor = next((value for pattern, value in factors.items() if fnmatchcase(name, pattern)), 1.0)
+        groups.setdefault(factor, []).append(parameter)
+    parameters = [{"params": group, "lr_factor": factor} for factor, group in groups.items()]
     if options.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=options.learning_rate, weight_decay=options.weight_decay)
-    return torch.optim.Adam(groups, lr=options.learning_rate)
+        return torch.optim.AdamW(parameters, lr=options.learning_rate, weight_decay=options.weight_decay or 0.0)
+    return torch.optim.Adam(parameters, lr=options.learning_rate)
 
 
-def pace(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the step size of the step to come."""
+def set_lr(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the next step; every group takes its factor of it."""
     for group in optimizer.param_groups:
-        group["lr"] = rate * group["share"]
+        group["lr"] = rate * group["lr_factor"]
 
 
-def _links(block: nn.Module) -> list[nn.Parameter]:
-    return [block.w1, block.b1, block.w2, block.b2] if isinstance(block, ParamixerBlock) else []
+def learning_rate(options: TrainingOptions, step: int, last: int | None, elapsed: float = 0.0) -> float:
+    """Return the learning rate of a step.
+
+    Args:
+        options: with the schedule.
+        step: counted from 0.
+        last: the number of steps of the run, where it is known.
+        elapsed: the share of the run's minutes that has passed.
+    """
+    assert options.learning_rate is not None
+    rate, warmup = options.learning_rate, options.warmup or 0
+    if step < warmup:
+        return rate * (step + 1) / warmup
+    if options.schedule == "cosine":
+        done = 0.0 if last is None else (step - warmup) / max(1, last - warmup)
+        return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, max(done, elapsed))))
+    return rate

@@ -1,4 +1,4 @@
-"""``paramixer predict``: a model's answers for a whole file, streamed from one file to another."""
+"""Predictions for a whole file, streamed from one file to another."""
 
 from __future__ import annotations
 
@@ -14,83 +14,112 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from rich.console import Console
 from torch import Tensor
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import unlabeled
-from paramixer.data.formats.unlabeled import Asked
-from paramixer.data.progress import counted
-from paramixer.data.storage.arrow import Item
-from paramixer.data.task import TaskInfo
-from paramixer.training.batches import collate_for
-from paramixer.training.factory import Model, load_model
-from paramixer.training.preprocessing import read_inputs
-from paramixer.training.run_folder import model_folder
+from paramixer.data.formats.unlabeled import UnlabeledSequence
+from paramixer.data.progress import Progress, no_progress
+from paramixer.data.task import Item, TaskInfo
+from paramixer.nn.pretrained import PretrainedModel
+from paramixer.training.batches import build_collate
+from paramixer.training.factory import load_model
+from paramixer.training.loop import call_model
+from paramixer.training.run_folder import find_model_folder, read_inputs
 
-# Among so many batches, sequences of similar length are answered together.
-_TOGETHER = 16
+# Among so many batches, sequences of similar length are predicted together.
+_BUCKET_BATCHES = 16
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class PredictOptions:
-    """Answer every sequence of a file with a run's model."""
+class TrainedModel:
+    """A model with what it was trained on, ready for raw inputs."""
 
-    run: Path
-    """The run folder, or the model folder of one."""
-    file: Path
-    """A table, FASTA, numpy arrays, or a folder of .txt."""
-    out: Path = Path("predictions.csv")
-    """Where to: .csv, .jsonl or .parquet."""
-    text: str | None = None
-    """Column of the sequences; None for the one of the training data."""
-    id: str | None = None
-    """Column that names them, kept in the output; None for the one of the training data, or id."""
-    batch: int = 32
-    """Sequences at a time."""
+    model: PretrainedModel
+    """In evaluation mode."""
+    info: TaskInfo
+    """Vocabulary, classes and length of its data."""
+
+    def predict(self, inputs: Iterable[Any], batch: int = 32) -> list[Row]:
+        """Return a prediction, and the probability of each class, for every raw input: a text or numbers."""
+        sequences = (
+            UnlabeledSequence(str(number), unlabeled.encode(value, self.info, f"input {number}"))
+            for number, value in enumerate(inputs)
+        )
+        return [row for _, row in predict_rows(self.model, self.info, sequences, batch)]
 
 
-def predict(options: PredictOptions, console: Console) -> int:
-    """``paramixer predict``; returns how many sequences were answered."""
-    if options.out.resolve() == options.file.resolve():
-        raise ValueError(f"--out {options.out} is the file to be read, which would be lost; write elsewhere")
-    folder = model_folder(options.run)
-    model = load_model(folder)
-    info, _ = read_inputs(folder)
-    count = 0
-    with counted(console) as progress, written(options.out) as write:
-        asked = progress(unlabeled.read(options.file, info, options.text, options.id), "predicting")
-        named = unlabeled.id_column(options.file, info, options.id) or "id"
-        for name, row in answered(model, info, asked, options.batch):
-            write({named: name, **row})
+def load(folder: str | Path) -> TrainedModel:
+    """Return the trained model of a run folder, or of a model folder.
+
+    Args:
+        folder: where ``paramixer train`` or :func:`paramixer.fit` wrote the run.
+    """
+    path = find_model_folder(Path(folder))
+    info, _ = read_inputs(path)
+    return TrainedModel(load_model(path).eval(), info)
+
+
+def predict_file(
+    run: Path,
+    file: Path,
+    out: Path,
+    *,
+    text: str | None = None,
+    id_column: str | None = None,
+    batch: int = 32,
+    progress: Progress = no_progress,
+) -> int:
+    """Predict every sequence of a file, write a row for each, and return their number.
+
+    Args:
+        run: the run folder, or a model folder.
+        file: a table, FASTA, numpy arrays, or a folder of .txt.
+        out: .csv, .jsonl or .parquet; it appears when it is complete.
+        text: column of the sequences; by default that of the training data.
+        id_column: column that names them, copied to the output; by default that of the training data, or id.
+        batch: batch size.
+        progress: counts sequences.
+    """
+    if batch < 1:
+        raise ValueError(f"batch={batch}; it must be at least 1")
+    if out.resolve() == file.resolve():
+        raise ValueError(f"--out {out} is the file to be read, which would be lost; write elsewhere")
+    trained, count = load(run), 0
+    info = trained.info
+    with open_writer(out) as write:
+        sequences = progress(unlabeled.read(file, info, text, id_column), "predicting")
+        id_name = unlabeled.find_id_column(file, info, id_column) or "id"
+        for name, row in predict_rows(trained.model, info, sequences, batch):
+            write({id_name: name, **row})
             count += 1
         if not count:
-            raise DataError("there is not a single sequence in it", options.file)
-    console.print(f"{count} predictions in {options.out}", highlight=False, soft_wrap=True)
+            raise DataError("there is not a single sequence in it", file)
     return count
 
 
 @torch.no_grad()
-def answered(model: Model, info: TaskInfo, asked: Iterable[Asked], batch: int) -> Iterator[tuple[str, Row]]:
-    """For every sequence, in its order: its id, and a row of the prediction and the probability of each class."""
+def predict_rows(
+    model: PretrainedModel, info: TaskInfo, sequences: Iterable[UnlabeledSequence], batch: int
+) -> Iterator[tuple[str, Row]]:
+    """Yield the id of every sequence, in order, and a row of its prediction and the probability of each class."""
     model.eval()
-    collate = collate_for(info, model.config)
-    stream = iter(asked)
-    while chunk := list(islice(stream, batch * _TOGETHER)):
+    collate = build_collate(info, model.config)
+    stream = iter(sequences)
+    while chunk := list(islice(stream, batch * _BUCKET_BATCHES)):
         order = sorted(range(len(chunk)), key=lambda index: -len(chunk[index].sequence))
         rows: dict[int, Row] = {}
         for start in range(0, len(order), batch):
             part = order[start : start + batch]
             items = [Item(torch.from_numpy(chunk[index].sequence), torch.tensor(0)) for index in part]
-            inputs, lengths, _ = collate(items)
-            answers = model(inputs) if lengths is None else model(inputs, lengths)
-            rows |= {index: _row(answer, info) for index, answer in zip(part, answers, strict=True)}
-        yield from ((found.id, rows[index]) for index, found in enumerate(chunk))
+            answers = call_model(model, collate(items))
+            rows |= {index: _make_row(answer, info) for index, answer in zip(part, answers, strict=True)}
+        yield from ((sequence.id, rows[index]) for index, sequence in enumerate(chunk))
 
 
-def _row(answer: Tensor, info: TaskInfo) -> Row:
+def _make_row(answer: Tensor, info: TaskInfo) -> Row:
     if info.target == "value":
         return {"prediction": float(answer)}
     probabilities = answer.double().softmax(-1).tolist()
@@ -100,23 +129,23 @@ def _row(answer: Tensor, info: TaskInfo) -> Row:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Callable[[Row], None]]:
-    """A function that takes rows; the file is there, whole, when the context ends without an error."""
-    kinds = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
-    if path.suffix not in kinds:
-        raise ValueError(f"{path}: predictions are written to {', '.join(kinds)}")
+def open_writer(path: Path) -> Iterator[Callable[[Row], None]]:
+    """Give a function that takes rows; the file appears, complete, when the context ends without an error."""
+    writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
+    if path.suffix not in writers:
+        raise ValueError(f"{path}: predictions are written to {', '.join(writers)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    started = path.with_name(f".{path.name}.new")
+    unfinished = path.with_name(f".{path.name}.new")
     try:
-        with kinds[path.suffix](started) as write:
+        with writers[path.suffix](unfinished) as write:
             yield write
-        started.replace(path)
+        unfinished.replace(path)
     finally:
-        started.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
-def _csv(path: Path) -> Iterator[Callable[[Row], None]]:
+def _write_csv(path: Path) -> Iterator[Callable[[Row], None]]:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         first = True
@@ -132,13 +161,13 @@ def _csv(path: Path) -> Iterator[Callable[[Row], None]]:
 
 
 @contextmanager
-def _jsonl(path: Path) -> Iterator[Callable[[Row], None]]:
+def _write_jsonl(path: Path) -> Iterator[Callable[[Row], None]]:
     with path.open("w", encoding="utf-8") as file:
         yield lambda row: print(json.dumps(row, ensure_ascii=False), file=file)
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[Callable[[Row], None]]:
+def _write_parquet(path: Path) -> Iterator[Callable[[Row], None]]:
     rows: list[Row] = []
     writers: list[Any] = []
     with path.open("wb") as file:

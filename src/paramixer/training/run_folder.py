@@ -9,12 +9,16 @@ from typing import Any
 
 import yaml
 
-from paramixer.nn.pretrained import replace_file
+from paramixer.data.task import Task, TaskInfo
+from paramixer.files import replace_file
 
 FORMAT = 1
+# Its settings are in sections: data, model, init, training.
+_CONFIG_FORMAT = 2
 # A comment, so that the command line reads the file as it is.
 _HEADER_START = "# paramixer run, format "
-_HEADER = f"{_HEADER_START}{FORMAT}\n"
+_HEADER = f"{_HEADER_START}{_CONFIG_FORMAT}\n"
+_INPUTS = "inputs.json"
 _METRICS = {"kind": "format", "format": FORMAT}
 NO_MODEL = "The run has no model yet: nothing was evaluated so far."
 
@@ -27,12 +31,12 @@ class RunFolder:
 
     @property
     def config(self) -> Path:
-        """config.yaml: what the run was started with, as the command line reads it."""
+        """config.yaml: the settings of the run, as ``paramixer train --config`` reads them."""
         return self.path / "config.yaml"
 
     @property
     def record(self) -> Path:
-        """record.json: what came out, on which machine, with which engine."""
+        """record.json: results, machine and backend."""
         return self.path / "record.json"
 
     @property
@@ -42,7 +46,7 @@ class RunFolder:
 
     @property
     def model(self) -> Path:
-        """model/: the best model and how raw input becomes its input; can be shared."""
+        """model/: the best model, and how raw input becomes its input; can be shared."""
         return self.path / "model"
 
     @property
@@ -51,12 +55,12 @@ class RunFolder:
         return self.path / "state"
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """config.yaml."""
+        """Write config.yaml."""
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.config, (_HEADER + yaml.safe_dump(config, sort_keys=False)).encode())
 
     def read_config(self) -> dict[str, Any]:
-        """What was written to config.yaml, or one clear error."""
+        """Return what was written to config.yaml, or raise one clear error."""
         try:
             text = self.config.read_text(encoding="utf-8")
             document = yaml.safe_load(text)
@@ -68,53 +72,53 @@ class RunFolder:
             raise ValueError(f"{self.config} is no config of a run")
         if not text.startswith(_HEADER):
             first = text.splitlines()[0]
-            raise ValueError(f"{self.config} says {first!r}, this version of paramixer reads format {FORMAT}")
+            raise ValueError(f"{self.config} says {first!r}, this version of paramixer reads format {_CONFIG_FORMAT}")
         return document
 
     def write_record(self, record: dict[str, Any]) -> None:
-        """record.json."""
+        """Write record.json."""
         replace_file(self.record, (json.dumps({"format": FORMAT, **record}, indent=1) + "\n").encode())
 
     def read_record(self) -> dict[str, Any]:
-        """What was written to record.json."""
+        """Return what was written to record.json."""
         try:
-            found: dict[str, Any] = json.loads(self.record.read_text(encoding="utf-8"))
-            version = found["format"]
+            record: dict[str, Any] = json.loads(self.record.read_text(encoding="utf-8"))
+            version = record["format"]
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.path} is no run folder: it has no {self.record.name}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.record} is damaged: {error}") from error
         if version != FORMAT:
             raise ValueError(f"{self.record} has format {version}, this version of paramixer reads {FORMAT}")
-        return found
+        return record
 
-    def lines(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl below the one with its format; one that was cut off by a crash is left out."""
+    def read_lines(self) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl after its format; a line that a crash cut off is left out."""
         if not self.metrics.is_file():
             return []
-        found = []
+        lines = []
         for line in self.metrics.read_text(encoding="utf-8").splitlines():
             try:
-                found.append(json.loads(line))
+                lines.append(json.loads(line))
             except ValueError:
                 break
-        if found and found[0] != _METRICS:
-            raise ValueError(f"{self.metrics} begins with {found[0]}, this version of paramixer reads {_METRICS}")
-        return found[1:]
+        if lines and lines[0] != _METRICS:
+            raise ValueError(f"{self.metrics} begins with {lines[0]}, this version of paramixer reads {_METRICS}")
+        return lines[1:]
 
-    def add_line(self, line: dict[str, Any]) -> None:
-        """One more line of metrics.jsonl."""
+    def append_line(self, line: dict[str, Any]) -> None:
+        """Append a line to metrics.jsonl."""
         with self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def keep_lines(self, count: int) -> None:
-        """Only the first so many lines of metrics.jsonl: what came after a checkpoint will come again."""
-        text = "".join(json.dumps(line) + "\n" for line in [_METRICS, *self.lines()[:count]])
+    def truncate_lines(self, count: int) -> None:
+        """Remove all but the first lines of metrics.jsonl: what came after a checkpoint will come again."""
+        text = "".join(json.dumps(line) + "\n" for line in [_METRICS, *self.read_lines()[:count]])
         replace_file(self.metrics, text.encode())
 
 
-def model_folder(path: Path) -> Path:
-    """The model of a run folder, or the folder itself where it is a model's."""
+def find_model_folder(path: Path) -> Path:
+    """Return the model folder of a run, or the folder itself where it is a model's."""
     if not path.is_dir():
         raise FileNotFoundError(f"there is no run folder {path}")
     run = RunFolder(path)
@@ -123,3 +127,25 @@ def model_folder(path: Path) -> Path:
     if run.config.is_file():
         raise ValueError(f"{path}: {NO_MODEL[0].lower()}{NO_MODEL[1:-1]}")
     return path
+
+
+def write_inputs(folder: Path, task: Task) -> None:
+    """Write inputs.json: vocabulary, classes, length and settings of the task, beside the model."""
+    info = {name: getattr(task, name) for name in TaskInfo.__dataclass_fields__}
+    document: dict[str, Any] = {"format": FORMAT, "fingerprint": task.fingerprint, "facts": TaskInfo(**info).document()}
+    replace_file(folder / _INPUTS, (json.dumps(document, indent=1) + "\n").encode())
+
+
+def read_inputs(folder: Path) -> tuple[TaskInfo, str]:
+    """Return what a model was trained on, and the fingerprint of its data."""
+    path = folder / _INPUTS
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version = document["format"]
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing; {folder} was not written by paramixer train") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this version of paramixer reads {FORMAT}; install a newer one")
+    return TaskInfo.from_document(document["facts"]), str(document["fingerprint"])

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,57 +17,77 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from paramixer.nn.pretrained import sync_folder, write_synced
+from paramixer.files import sync_folder, write_synced
+from paramixer.training.loop import Callback, Loop, Progress
 
 FORMAT = 1
 _TENSORS, _REST = "tensors.safetensors", "state.json"
+# As format 1 spells it.
+_OPTIMIZER = "optimiser."
 
 
-@dataclass
-class Progress:
-    """Where a run is."""
-
-    step: int = 0
-    """Optimizer steps done."""
-    epoch: int = 0
-    """Epochs done."""
-    position: int = 0
-    """Steps done in the epoch under way."""
-    batch: int = 0
-    """Sequences in a step, of all processes together."""
-    seconds: float = 0.0
-    """Time spent training."""
-    tokens: int = 0
-    """Positions seen."""
-    best: float | None = None
-    """The best validation metric."""
-    best_loss: float | None = None
-    """The loss that came with it."""
-    best_step: int | None = None
-    """And when it was reached."""
-    worse: int = 0
-    """Evaluations since then."""
-    lines: int = 0
-    """Lines of metrics.jsonl that belong to this state."""
-    evaluated: int | None = None
-    """The step of the last evaluation."""
-    loss_sum: float = 0.0
-    """Of the steps since the last line."""
-    loss_count: int = 0
-    """How many those are."""
-
-
-def write(
-    folder: Path, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer, random: dict[str, Tensor]
-) -> Path:
-    """A new checkpoint below the folder; older ones are removed once it is there.
+class Checkpoints(Callback):
+    """Writes a checkpoint at every evaluation, every so many minutes and when training is interrupted.
 
     Args:
-        random: what :func:`random_state` gives, with a row for every process.
+        model: the model itself, not what wraps it for several processes.
+        folder: where checkpoints are written.
+    """
+
+    def __init__(self, model: nn.Module, folder: Path) -> None:
+        self._model, self._folder = model, folder
+        self._written_at = time.monotonic()
+
+    def restore(self, loop: Loop) -> None:
+        """Go on from the newest checkpoint, if there is one."""
+        newest = find_latest(self._folder)
+        if newest is not None:
+            loop.progress = read_checkpoint(newest, self._model, loop.optimizer, loop.accelerator.process_index)
+        if loop.accelerator.is_main_process:
+            remove_older(self._folder)
+        loop.accelerator.wait_for_everyone()
+
+    def on_start(self, loop: Loop) -> None:
+        """Start the clock."""
+        self._written_at = time.monotonic()
+
+    def on_step(self, loop: Loop) -> None:
+        """Write a checkpoint if it is time."""
+        if time.monotonic() - self._written_at > 60 * loop.options.save_every:
+            self._write(loop)
+
+    def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
+        """Write a checkpoint."""
+        self._write(loop)
+
+    def on_interrupt(self, loop: Loop) -> None:
+        """Write a checkpoint."""
+        self._write(loop)
+
+    def _write(self, loop: Loop) -> None:
+        loop.restart_clock()
+        accelerator = loop.accelerator
+        states = {
+            device: accelerator.gather(row[None].to(accelerator.device)).cpu()
+            for device, row in read_random_state().items()
+        }
+        if accelerator.is_main_process:
+            write_checkpoint(self._folder, loop.progress, self._model, loop.optimizer, states)
+        accelerator.wait_for_everyone()
+        self._written_at = time.monotonic()
+
+
+def write_checkpoint(
+    folder: Path, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer, random: dict[str, Tensor]
+) -> Path:
+    """Write a new checkpoint below the folder and remove the older ones once it is there.
+
+    Args:
+        random: what :func:`read_random_state` gives, with a row for every process.
     """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+        tensors |= {f"{_OPTIMIZER}{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors |= {f"random.{device}": rows for device, rows in random.items()}
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
@@ -84,33 +105,33 @@ def write(
     sync_folder(started)
     started.rename(wanted)
     sync_folder(folder)
-    tidy(folder)
+    remove_older(folder)
     return wanted
 
 
-def tidy(folder: Path) -> None:
-    """Only the newest checkpoint, without what a killed process left."""
-    newest = latest(folder)
+def remove_older(folder: Path) -> None:
+    """Remove all but the newest checkpoint, and what a killed process left."""
+    newest = find_latest(folder)
     for other in [*_checkpoints(folder), *folder.glob(".step-*")]:
         if other != newest:
             shutil.rmtree(other)
 
 
-def latest(folder: Path) -> Path | None:
-    """The newest checkpoint below the folder; None if there is none."""
+def find_latest(folder: Path) -> Path | None:
+    """Return the newest checkpoint below the folder; None if there is none."""
     return max(_checkpoints(folder), default=None)
 
 
-def random_state() -> dict[str, Tensor]:
-    """The random numbers of this process, by device."""
-    found = {"cpu": torch.get_rng_state()}
+def read_random_state() -> dict[str, Tensor]:
+    """Return the state of this process's random generators, by device."""
+    states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
-        found["cuda"] = torch.cuda.get_rng_state()
-    return found
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
 
 
-def read(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, process: int = 0) -> Progress:
-    """Put model, optimizer and this process's random numbers into the checkpoint's state; say where the run is."""
+def read_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, process: int = 0) -> Progress:
+    """Restore model, optimizer and this process's random generators; return where the run is."""
     document = _document(checkpoint)
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
@@ -128,7 +149,7 @@ def read(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, p
         )
     model.load_state_dict(own)
     states: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _below(tensors, "optimizer.").items():
+    for name, tensor in _below(tensors, _OPTIMIZER).items():
         number, key = name.split(".", 1)
         states.setdefault(int(number), {})[key] = tensor
     groups = optimizer.state_dict()["param_groups"]

@@ -1,0 +1,114 @@
+"""Recipes are YAML files: model, initialization and training of one row of the paper's table, or of any data.
+
+A recipe is a file of its own (``default.yaml``, ``small.yaml``, or a path) or a family with a file for each preset
+(``paper/``, ``quick/``). ``base: NAME`` starts from another recipe and changes what the file says.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SECTIONS = ("model", "init", "training")
+PRESETS = (
+    "adding",
+    "order",
+    "listops",
+    "image",
+    "text",
+    "pathfinder",
+    "documents-16k",
+    "documents-32k",
+    "hfdna",
+    "mtcdna",
+)
+"""The rows of the paper's table."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a recipe, before a task and the user's own settings complete them."""
+
+    name: str
+    """The recipe's name or path."""
+    model: dict[str, Any] = field(default_factory=dict)
+    """Fields of :class:`paramixer.ParamixerConfig`; ``links`` may depend on the protocol."""
+    init: dict[str, Any] = field(default_factory=dict)
+    """Name and options of the initialization."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Fields of :class:`paramixer.TrainingOptions`."""
+
+
+def read_recipe(name: str, preset: str) -> Recipe:
+    """Read the recipe of this name for a preset, its bases included.
+
+    Args:
+        name: "paper", "quick", "default", "small", or the path of a YAML file.
+        preset: the row of the paper's table that a family of recipes is read for.
+    """
+    document = _load(_find(name, preset), name)
+    base = document.pop("base", None)
+    sections = {section: document.get(section) or {} for section in SECTIONS}
+    if base is not None:
+        inherited = read_recipe(base, preset)
+        sections = {section: {**getattr(inherited, section), **sections[section]} for section in SECTIONS}
+    return Recipe(name, **sections)
+
+
+def check_preset(name: str) -> None:
+    """Raise a ValueError that names the nearest preset unless there is one of this name."""
+    if name not in PRESETS:
+        matches = difflib.get_close_matches(str(name), PRESETS, 1)
+        hint = f", did you mean {matches[0]!r}?" if matches else ""
+        raise ValueError(f"there is no preset {name!r}{hint}; choose from {', '.join(PRESETS)}")
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes in the package."""
+    entries = resources.files("paramixer.recipes").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.is_dir() or _is_yaml(entry.name))
+
+
+def _find(name: str, preset: str) -> Path | Traversable:
+    if _is_yaml(name):
+        path = Path(name)
+        if not path.is_file():
+            raise ValueError(f"recipe {name}: there is no such file")
+        return path
+    folder = resources.files("paramixer.recipes")
+    if (folder / f"{name}.yaml").is_file():
+        return folder / f"{name}.yaml"
+    if name.isidentifier() and (folder / name).is_dir():
+        check_preset(preset)
+        return folder / name / f"{preset}.yaml"
+    matches = difflib.get_close_matches(name, recipe_names(), 1)
+    hint = f", did you mean {matches[0]!r}?" if matches else ""
+    raise ValueError(
+        f"there is no recipe {name!r}{hint}; choose from {', '.join(recipe_names())}, or give a .yaml file"
+    )
+
+
+def _load(file: Path | Traversable, name: str) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"recipe {name} is no YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict):
+        raise ValueError(f"recipe {name} holds no settings; it needs {', '.join(SECTIONS)}")
+    known = (*SECTIONS, "base", "metric")
+    for key, value in document.items():
+        if key not in known:
+            raise ValueError(f"recipe {name} has an unknown section {key!r}; choose from {', '.join(known)}")
+        if key in SECTIONS and not isinstance(value, dict):
+            raise ValueError(f"recipe {name}: {key} is {value!r}; it must be a mapping")
+    return document
+
+
+def _is_yaml(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))

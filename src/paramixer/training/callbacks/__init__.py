@@ -1,0 +1,1 @@
+"""What surrounds the training loop: evaluation, stopping, checkpoints, logs, displays and signals."""

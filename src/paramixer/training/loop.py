@@ -1,0 +1,225 @@
+"""The training loop: batches, loss, step. Files, evaluations, signals and displays are callbacks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from paramixer.errors import TrainingError
+from paramixer.training.batches import Batch, Step, TrainingBatches
+from paramixer.training.distributed import any_process, autocast
+from paramixer.training.optimizer import learning_rate, set_lr
+from paramixer.training.options import TrainingOptions
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop; everything is saved where there is a run folder."""
+
+
+@dataclass
+class Progress:
+    """Where a run is."""
+
+    step: int = 0
+    """Optimizer steps done."""
+    epoch: int = 0
+    """Epochs done."""
+    position: int = 0
+    """Steps done in the current epoch."""
+    batch: int = 0
+    """Sequences per step, of all processes together."""
+    seconds: float = 0.0
+    """Time spent training, up to the last checkpoint."""
+    tokens: int = 0
+    """Positions seen."""
+    best: float | None = None
+    """The best validation metric."""
+    best_loss: float | None = None
+    """The loss that came with it."""
+    best_step: int | None = None
+    """The step at which it was reached."""
+    worse: int = 0
+    """Evaluations since then."""
+    lines: int = 0
+    """Lines of metrics.jsonl that belong to this state."""
+    evaluated: int | None = None
+    """The step of the last evaluation."""
+    loss_sum: float = 0.0
+    """Sum of the training losses since the last line."""
+    loss_count: int = 0
+    """Steps since the last line."""
+
+
+class Callback:
+    """What surrounds the loop. Every method may be left out; callbacks are called in the order they are given."""
+
+    def on_start(self, loop: Loop) -> None:
+        """Training is about to start, or to go on."""
+
+    def on_step(self, loop: Loop) -> None:
+        """An optimizer step is done."""
+
+    def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
+        """The validation split was evaluated."""
+
+    def on_interrupt(self, loop: Loop) -> None:
+        """Training stops here and may go on later."""
+
+    def on_end(self, loop: Loop) -> None:
+        """Training is complete."""
+
+    def stop_reason(self, loop: Loop) -> str | None:
+        """Return why training should end now; None to go on."""
+        return None
+
+
+class Loop:
+    """Trains a model on batches until a callback gives a reason to stop.
+
+    Args:
+        model: as prepared for the device and the processes.
+        optimizer: over its parameters.
+        batches: the training data.
+        loss: of answers and targets.
+        options: complete training options.
+        accelerator: device and processes.
+        callbacks: called in this order.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        batches: TrainingBatches,
+        loss: Loss,
+        options: TrainingOptions,
+        accelerator: Accelerator,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.model, self.optimizer, self.batches, self.loss = model, optimizer, batches, loss
+        self.options, self.accelerator, self.callbacks = options, accelerator, tuple(callbacks)
+        self.progress = Progress(batch=batches.per_step)
+        self.busy = 0.0
+        """Seconds spent in forward pass, backward pass and optimizer since somebody reset it."""
+        self._since = time.monotonic()
+        self._interruption: str | None = None
+
+    def run(self) -> str:
+        """Train until there is a reason to stop, and return it."""
+        self._since = time.monotonic()
+        self.model.train()
+        for callback in self.callbacks:
+            callback.on_start(self)
+        while (reason := self.stop_reason()) is None:
+            for step in self.batches.steps(self.progress.epoch, self.progress.position):
+                self.take_step(step)
+                self._advance()
+                for callback in self.callbacks:
+                    callback.on_step(self)
+                if (reason := self.stop_reason()) is not None:
+                    break
+        for callback in self.callbacks:
+            callback.on_end(self)
+        return reason
+
+    def take_step(self, step: Step) -> None:
+        """Forward and backward pass of all parts, then one optimizer step."""
+        begin = time.monotonic()
+        set_lr(self.optimizer, self.learning_rate(self.progress.step))
+        total = torch.zeros((), device=self.accelerator.device)
+        for number, (part, weight) in enumerate(step.parts):
+            last = number == len(step.parts) - 1
+            with nullcontext() if last else self.accelerator.no_sync(self.model):
+                batch = part.to(self.accelerator.device)
+                with autocast(self.accelerator, self.options.precision):
+                    answers = call_model(self.model, batch)
+                loss = self.loss(answers, batch.targets) * weight
+                self.accelerator.backward(loss)
+            total += loss.detach()
+        mean = float(self.accelerator.reduce(total, "mean")) if self.accelerator.num_processes > 1 else float(total)
+        if not math.isfinite(mean):
+            raise TrainingError(
+                f"the loss is {mean} at step {self.progress.step + 1}; try a smaller learning rate, training.clip=1, "
+                "or init.name=identity"
+            )
+        if self.options.clip:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.progress.loss_sum += mean
+        self.progress.loss_count += 1
+        self.progress.tokens += step.tokens
+        self.busy += time.monotonic() - begin
+
+    def stop_reason(self) -> str | None:
+        """Return the first reason to end training; None to go on. Raises Interrupted after :meth:`interrupt`."""
+        self.check_interruption()
+        reasons = (callback.stop_reason(self) for callback in self.callbacks)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def interrupt(self, reason: str) -> None:
+        """Stop before the next step, so that training can go on later. Safe to call from a signal handler."""
+        self._interruption = reason
+
+    @property
+    def interruption(self) -> str | None:
+        """Why somebody asked to stop; None if nobody did."""
+        return self._interruption
+
+    def check_interruption(self) -> None:
+        """Let callbacks save and raise Interrupted where any process was asked to stop."""
+        if any_process(self._interruption is not None, self.accelerator):
+            for callback in self.callbacks:
+                callback.on_interrupt(self)
+            raise Interrupted(self._interruption or "another process was stopped")
+
+    @property
+    def last_step(self) -> int | None:
+        """The number of steps of the run, where steps or epochs say it."""
+        limits = [self.options.steps]
+        if self.options.epochs is not None:
+            limits.append(self.options.epochs * self.batches.steps_per_epoch)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def seconds(self) -> float:
+        """Return the time spent training, over all parts of an interrupted run."""
+        return self.progress.seconds + time.monotonic() - self._since
+
+    def restart_clock(self) -> None:
+        """Put the time so far into the progress, which a checkpoint stores."""
+        self.progress.seconds, self._since = self.seconds(), time.monotonic()
+
+    def learning_rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        return learning_rate(self.options, step, self.last_step, self._elapsed())
+
+    def _elapsed(self) -> float:
+        """Return the share of the minutes that has passed, where the schedule follows it; equal in all processes."""
+        if self.options.minutes is None or self.options.schedule == "constant":
+            return 0.0
+        share = self.seconds() / (60 * self.options.minutes)
+        if self.accelerator.num_processes == 1:
+            return share
+        return float(self.accelerator.reduce(torch.tensor(share, device=self.accelerator.device), "mean"))
+
+    def _advance(self) -> None:
+        self.progress.step += 1
+        self.progress.position += 1
+        if self.progress.position == self.batches.steps_per_epoch:
+            self.progress.epoch += 1
+            self.progress.position = 0
+
+
+def call_model(model: nn.Module, batch: Batch) -> Tensor:
+    """Return the model's answers to a batch."""
+    answers: Tensor = model(batch.inputs) if batch.lengths is None else model(batch.inputs, batch.lengths)
+    return answers

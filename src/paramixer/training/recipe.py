@@ -1,0 +1,215 @@
+"""The one way from settings to a model: task, recipe and what the user gave become one resolved value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from paramixer.baselines import registry
+from paramixer.data.task import Task, TaskInfo
+from paramixer.nn.config import ParamixerConfig, SequenceConfig
+from paramixer.nn.init import InitOptions
+from paramixer.nn.model import Paramixer
+from paramixer.recipes import Recipe, read_recipe, resolve_links
+from paramixer.training.memory import check_memory
+from paramixer.training.options import TrainingOptions
+from paramixer.validation import settings
+
+PARAMIXER = "paramixer"
+# Fields of a config that the data decides.
+DATA_FIELDS = ("length", "outputs", "vocabulary", "features", "target", "pad")
+_STOPPING = ("epochs", "steps", "minutes", "min_steps", "max_epochs")
+
+Settings = Mapping[str, Any]
+
+
+@settings
+class Initialization(InitOptions):
+    """How a model is initialized before training."""
+
+    scale_by_data: bool = False
+    """Whether every block is centered and scaled on a few training sequences, as in LSUV."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Everything that decides a run beside the data and the seed; nothing is left to a default elsewhere."""
+
+    recipe: str
+    """The recipe that was taken."""
+    system: str
+    """"paramixer", or the name of a baseline."""
+    config: SequenceConfig
+    """Of the model."""
+    init: Initialization
+    """How the model is initialized."""
+    training: TrainingOptions
+    """How it is trained; complete."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the settings as YAML holds them; :func:`resolve` takes the sections back."""
+        given = dataclasses.asdict(self.config)
+        model = {name: value for name, value in given.items() if name not in (*DATA_FIELDS, "model")}
+        return {
+            "recipe": self.recipe,
+            "system": self.system,
+            "model": {name: _to_plain(value) for name, value in model.items()},
+            "init": dataclasses.asdict(self.init),
+            "training": {name: value for name, value in dataclasses.asdict(self.training).items() if value is not None},
+        }
+
+
+def resolve(
+    task: Task,
+    *,
+    recipe: str | Recipe | None = None,
+    system: str = PARAMIXER,
+    model: Settings | None = None,
+    init: Settings | None = None,
+    training: Settings | None = None,
+    match_parameters: bool = False,
+) -> Resolved:
+    """Turn a task, a recipe and the user's settings into one validated value.
+
+    Args:
+        task: the data.
+        recipe: a recipe, its name or its file; by default the task's own, and the paper's for a baseline.
+        system: "paramixer", or a baseline's name.
+        model: fields of the config that the user gave.
+        init: fields of :class:`Initialization` that the user gave.
+        training: fields of :class:`TrainingOptions` that the user gave.
+        match_parameters: whether a baseline gets as many parameters as Paramixer has on this task.
+    """
+    base = recipe if isinstance(recipe, Recipe) else _read_recipe(task, recipe, system)
+    given = dict(model or {})
+    for field in DATA_FIELDS:
+        if field in given:
+            raise ValueError(f"model.{field}={given[field]!r}; the data decides it: leave it out")
+    config: SequenceConfig
+    if system == PARAMIXER:
+        config = _resolve_config(task, base, given)
+    else:
+        config = _resolve_baseline(task, base, system, given, match_parameters)
+    check_match(config, task)
+    options = resolve_training(task, config.length, base, training or {})
+    if system == PARAMIXER:
+        assert options.batch is not None
+        check_memory(config, options.batch)
+    return Resolved(base.name, system, config, Initialization(**{**base.init, **(init or {})}), options)
+
+
+def resolve_training(
+    task: Task, length: int, recipe: Recipe | None = None, given: Settings | TrainingOptions | None = None
+) -> TrainingOptions:
+    """Return complete training options.
+
+    Args:
+        task: the data.
+        length: N of the model, on which learning-rate factors may depend.
+        recipe: by default the task's own.
+        given: what the user gave; it overrules the recipe.
+    """
+    recipe = recipe or read_recipe(task.recipe, task.preset)
+    if isinstance(given, TrainingOptions):
+        given = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+    chosen = {name: value for name, value in (given or {}).items() if value is not None}
+    base = dict(recipe.training)
+    stops = chosen.keys() & {"epochs", "steps", "minutes"}
+    if stops:
+        # Whoever says when to stop is not stopped earlier, or later, by the recipe.
+        base = {name: value for name, value in base.items() if name not in _STOPPING}
+    defaults = {"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "warmup": 0, "clip": 0.0}
+    options = TrainingOptions(**{**defaults, **base, **chosen})
+    missing = [name for name in ("batch", "learning_rate") if getattr(options, name) is None]
+    if missing:
+        raise ValueError(f"neither the recipe {recipe.name} nor you give {' and '.join(missing)}")
+    if not options.bounded:
+        raise ValueError(f"recipe {recipe.name} does not say when to stop; give epochs, steps or minutes")
+    factors: dict[str, float | str] = {
+        pattern: _factor(value, length) for pattern, value in (options.lr_factors or {}).items()
+    }
+    return dataclasses.replace(
+        options, epochs=_epochs(options, len(task.train)), min_steps=None, max_epochs=None, lr_factors=factors
+    )
+
+
+def _resolve_config(task: TaskInfo, recipe: Recipe, given: Settings) -> ParamixerConfig:
+    merged = {**recipe.model, **data_fields(task), **given}
+    if merged.get("protocol") == "links" and "links" not in given:
+        merged["links"] = None
+    merged.setdefault("protocol", "chord")
+    return ParamixerConfig(**resolve_links(merged))
+
+
+def _resolve_baseline(task: TaskInfo, recipe: Recipe, system: str, given: Settings, match: bool) -> SequenceConfig:
+    shared = {field.name for field in dataclasses.fields(SequenceConfig)}
+    own = _resolve_config(task, recipe, {name: value for name, value in given.items() if name in shared})
+    config = registry.configure(system, own, task.preset, given)
+    if not match:
+        return config
+    with torch.device("meta"):
+        wanted = sum(parameter.numel() for parameter in Paramixer(own, init=None).parameters())
+    return registry.match_parameters(config, wanted)
+
+
+def _read_recipe(task: TaskInfo, name: str | None, system: str) -> Recipe:
+    return read_recipe(name or (task.recipe if system == PARAMIXER else "paper"), task.preset)
+
+
+def data_fields(task: TaskInfo) -> dict[str, Any]:
+    """Return the fields of a config that the data decides."""
+    fields: dict[str, Any] = {
+        "length": task.length,
+        "outputs": task.outputs,
+        "vocabulary": None if task.vocabulary is None else len(task.vocabulary),
+        "features": task.features,
+        "target": task.target,
+        "pad": None if task.vocabulary is None else task.vocabulary.pad,
+    }
+    # Each sequence on a ring of its own length, and no work for padding.
+    return {**fields, "padding": "length"} if task.variable_length else fields
+
+
+def check_match(config: SequenceConfig, task: TaskInfo) -> None:
+    """Raise a ValueError where the model does not answer what the task asks."""
+    pairs = {
+        "target": (config.target, task.target),
+        "outputs": (config.outputs, task.outputs),
+        "features": (config.features, task.features),
+    }
+    for name, (given, needed) in pairs.items():
+        if given != needed:
+            raise ValueError(f"the model has {name}={given}, the task {task.name} needs {name}={needed}")
+    symbols = 0 if task.vocabulary is None else len(task.vocabulary)
+    if (config.vocabulary or 0) < symbols:
+        raise ValueError(f"the model has vocabulary={config.vocabulary}, the task {task.name} has {symbols} symbols")
+    if config.pooling == "token":
+        raise ValueError(
+            "pooling='token' predicts at every position, but the task has one target per sequence; "
+            "choose flat, cls or mean"
+        )
+
+
+def _epochs(options: TrainingOptions, sequences: int) -> int | None:
+    if options.epochs is None or options.min_steps is None or options.batch is None:
+        return options.epochs
+    steps = math.ceil(sequences / options.batch)
+    epochs = max(options.epochs, math.ceil(options.min_steps / steps))
+    return epochs if options.max_epochs is None else min(epochs, options.max_epochs)
+
+
+def _factor(value: float | str, length: int) -> float:
+    if not isinstance(value, str):
+        return float(value)
+    numerator = float(value.removesuffix("/length"))
+    return float(f"{min(1.0, numerator / length):.1g}")
+
+
+def _to_plain(value: Any) -> Any:
+    """Return tuples as lists, which YAML knows."""
+    return [_to_plain(part) for part in value] if isinstance(value, tuple) else value

@@ -1,0 +1,147 @@
+"""One resolver turns a task, a recipe and what the user gave into complete, valid settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import yaml
+
+import paramixer as pm
+from paramixer.training import memory
+from paramixer.training.options import TrainingOptions
+from paramixer.training.recipe import resolve, resolve_training
+from training import tiny
+
+LINKS = "blocks.*.[wb][12]"
+
+
+def order(preset: str = "order", sequences: int = 30, **changes: object) -> pm.data.Task:
+    """Temporal Order that claims to be like another row of the paper's table."""
+    return dataclasses.replace(tiny.task(train=sequences), preset=preset, **changes)
+
+
+def test_a_resolved_value_is_complete_and_printable_and_resolves_to_itself():
+    task = order(recipe="default")
+    resolved = resolve(task, model={"channels": 8}, training={"minutes": 3})
+    document = yaml.safe_load(yaml.safe_dump(resolved.document()))
+    assert document["recipe"] == "default"
+    assert document["model"]["channels"] == 8
+    assert "length" not in document["model"], "the data decides it"
+    assert document["training"]["minutes"] == 3
+    again = resolve(task, **{name: document[name] for name in ("recipe", "system", "model", "init", "training")})
+    assert again == resolved
+
+
+def test_the_paper_is_the_default_of_its_tasks_and_default_of_user_files():
+    paper = resolve(order())
+    assert (paper.recipe, paper.init.name, paper.training.schedule) == ("paper", "paper", "constant")
+    own = resolve(order(recipe="default", variable_length=True))
+    assert (own.init.name, own.training.schedule, own.config.padding) == ("local", "cosine", "length")
+
+
+@pytest.mark.parametrize(
+    ("training", "field", "value"),
+    [
+        ({"learning_rate": 0.5}, "learning_rate", 0.5),
+        ({"schedule": "constant"}, "schedule", "constant"),
+        ({"clip": 0.0}, "clip", 0.0),
+        ({"lr_factors": {}}, "lr_factors", {}),
+    ],
+)
+def test_what_the_user_gives_overrules_the_recipe(training, field, value):
+    task = order("hfdna", recipe="quick")
+    assert getattr(resolve(task, training=training).training, field) == value
+    assert getattr(resolve(task).training, field) != value
+
+
+def test_a_given_end_replaces_the_recipes():
+    task = order("text", sequences=42, recipe="quick")
+    # 42 sequences in batches of 32: more than the paper's 200 epochs would be needed for 2000 steps.
+    assert resolve(task).training.epochs == 200
+    assert resolve(task, training={"batch": 1}).training.epochs == math.ceil(2000 / 42)
+    for end in ({"minutes": 3.0}, {"steps": 7}, {"epochs": 2}):
+        options = resolve(task, training=end).training
+        assert {
+            name: getattr(options, name) for name in ("minutes", "steps", "epochs") if getattr(options, name)
+        } == end
+
+
+def test_epochs_are_counted_with_the_recipes_own_batch():
+    options = resolve(order("pathfinder", sequences=1600, recipe="quick")).training
+    assert (options.batch, options.epochs) == (16, 2000 // 100)
+
+
+@pytest.mark.parametrize(("length", "factor"), [(12, 1.0), (300, 1.0), (1000, 0.3), (4096, 0.07)])
+def test_learning_rate_factors_may_depend_on_the_length(length, factor):
+    options = resolve_training(order("adding", recipe="quick"), length)
+    assert options.lr_factors == {"head.linear.weight": factor}
+
+
+def test_options_of_a_run_are_taken_as_they_are():
+    complete = resolve(order("text", recipe="quick")).training
+    assert resolve_training(order("text", recipe="paper"), 12, given=complete) == complete
+
+
+def test_baselines_take_the_papers_recipe_and_settings_of_their_own():
+    task = order("text", recipe="default")
+    resolved = resolve(task, system="transformer", model={"channels": 8})
+    assert (resolved.recipe, resolved.system, resolved.training.lr_factors) == ("paper", "transformer", {})
+    assert (resolved.config.blocks, resolved.config.hidden, resolved.config.channels) == (1, 8, 8)
+    assert resolved.config.pooling == "cls"
+    again = resolve(task, **{k: v for k, v in resolved.document().items() if k != "recipe"}, recipe="paper")
+    assert again == resolved
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": {"length": 99}}, "model.length=99; the data decides it"),
+        ({"model": {"pooling": "token"}}, "pooling='token' predicts at every position"),
+        ({"model": {"chanels": 3}}, "there is no setting 'chanels'; did you mean 'channels'?"),
+        ({"training": {"batch": 0}}, "batch=0; it must be at least 1"),
+        ({"training": {"lr_factors": {"head.*": "length/3"}}}, "lr_factors"),
+        ({"init": {"name": "zero"}}, "zero"),
+        ({"recipe": "papre"}, "there is no recipe 'papre', did you mean 'paper'?"),
+        ({"recipe": "nowhere.yaml"}, "nowhere.yaml: there is no such file"),
+        ({"system": "transfomer"}, "did you mean 'transformer'?"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_named(given, message):
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        resolve(order(), **given)
+
+
+def test_a_recipe_of_ones_own_starts_from_another(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("base: quick\nmodel: {hidden: 7}\ntraining: {batch: 3}\n")
+    resolved = resolve(order(), recipe=str(path))
+    assert (resolved.config.hidden, resolved.training.batch, resolved.training.learning_rate) == (7, 3, 2e-3)
+    path.write_text("model: {hidden: 7}\n")
+    with pytest.raises(ValueError, match="give batch and learning_rate"):
+        resolve(order(), recipe=str(path))
+    path.write_text("models: {hidden: 7}\n")
+    with pytest.raises(ValueError, match="unknown section 'models'"):
+        resolve(order(), recipe=str(path))
+    path.write_text("base: [quick")
+    with pytest.raises(ValueError, match="is no YAML"):
+        resolve(order(), recipe=str(path))
+
+
+def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    with pytest.raises(ValueError, match=r"hidden=1000000, channels=1000: .* has .* numbers.* GB free"):
+        resolve(order(), model={"hidden": 10**6, "channels": 1000})
+    with pytest.raises(ValueError, match=r"pooling='flat', length=12, channels=32000000"):
+        resolve(order(), model={"channels": 32 * 10**6, "hidden": 1, "positions": False, "factors": 1})
+    with pytest.raises(ValueError, match=r"batch=1000000, length=12: the first step would take .*lower the batch"):
+        resolve(order(), training={"batch": 10**6})
+
+
+def test_every_recipe_of_the_package_resolves():
+    for preset in pm.recipes.PRESETS:
+        for recipe in pm.recipes.recipe_names():
+            options = resolve_training(order(preset), 4096, pm.recipes.read_recipe(recipe, preset))
+            assert isinstance(options, TrainingOptions)

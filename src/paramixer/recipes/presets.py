@@ -36,8 +36,8 @@ def preset(name: str, protocol: ProtocolName | None = None, length: int | None =
 def resolve_links(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings with ``links`` for their protocol and length.
 
-    A recipe may give links by protocol, ``{chord: ceil(log2(length)) + 1, cdil: 3}``; a protocol that is not listed has its
-    usual number.
+    A recipe may give links by protocol, ``{chord: ceil(log2(length)) + 1, cdil: 3}``; a protocol that is not listed has
+    its usual number.
     """
     links = settings.get("links")
     if not isinstance(links, dict):

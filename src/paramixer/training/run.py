@@ -13,7 +13,7 @@ from rich.console import Console
 
 from paramixer import data, machine
 from paramixer.baselines import registry
-from paramixer.data.progress import show_progress
+from paramixer.data.progress import Progress, no_progress, show_progress
 from paramixer.data.task import Task
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
@@ -79,10 +79,9 @@ class RunSettings:
             raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
         return cls(**document)
 
-    def load_task(self, console: Console = _QUIET) -> Task:
-        """Return the data, prepared with progress if it was not before."""
-        with show_progress(console) as progress:
-            return data.load(self.task, seed=self.seed, progress=progress, **self.data)
+    def load_task(self, progress: Progress = no_progress) -> Task:
+        """Return the data, prepared if it was not before."""
+        return data.load(self.task, seed=self.seed, progress=progress, **self.data)
 
     def resolve(self, task: Task, recipe: Recipe | None = None) -> Resolved:
         """Return the complete settings of the run on this data, by default with the recipe that the settings name."""
@@ -131,7 +130,8 @@ def start_run(
     accelerator.wait_for_everyone()
     if settings.system != PARAMIXER:
         registry.get(settings.system).check_installed()
-    task = settings.load_task(console)
+    with show_progress(console) as progress:
+        task = settings.load_task(progress)
     if accelerator.is_main_process:
         on_task(task)
     resolved = settings.resolve(task)
@@ -169,28 +169,34 @@ def resume_run(
         settings = dataclasses.replace(settings, training={**settings.training, **given})
     elif run.record.is_file() and run.read_record()["finished"]:
         raise ValueError(f"{run.path} is finished; give more --steps, --epochs or --minutes to go on")
-    task = settings.load_task(console)
+    with show_progress(console) as progress:
+        task = settings.load_task(progress)
     # The settings of a run are complete; the file of its recipe may be gone.
     resolved = settings.resolve(task, Recipe(settings.recipe or "none"))
     return _train(settings, resolved, task, run, console, callbacks, test, resume=True)
 
 
-def describe_run(settings: RunSettings, console: Console = _QUIET) -> dict[str, Any]:
+def describe_run(settings: RunSettings, progress: Progress = no_progress) -> dict[str, Any]:
     """Return the complete settings of a run without starting it."""
-    return settings.complete(settings.resolve(settings.load_task(console))).document()
+    return settings.complete(settings.resolve(settings.load_task(progress))).document()
 
 
-def open_task(folder: Path, console: Console = _QUIET) -> Task:
+def open_task(folder: Path, progress: Progress = no_progress) -> Task:
     """Return the data that a run was trained on, and no other."""
     run = RunFolder(folder)
-    task = RunSettings.from_document(run.read_config()).load_task(console)
+    task = RunSettings.from_document(run.read_config()).load_task(progress)
     if run.read_record()["fingerprint"] != task.fingerprint:
         raise ValueError(f"the data has changed since {run.path} was trained; restore it to evaluate")
     return task
 
 
 def evaluate_run(
-    folder: Path, split: str = "test", *, batch: int = 32, display: Display | None = None, console: Console = _QUIET
+    folder: Path,
+    split: str = "test",
+    *,
+    batch: int = 32,
+    display: Display | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, float]:
     """Return loss and metric of a run's model on a split.
 
@@ -199,10 +205,10 @@ def evaluate_run(
         split: train, validation or test.
         batch: batch size.
         display: shows progress.
-        console: shows progress while data is prepared.
+        progress: shows progress while data is prepared.
     """
     accelerator = build_accelerator()
-    task = open_task(folder, console if accelerator.is_main_process else _QUIET)
+    task = open_task(folder, progress)
     model = load_model(RunFolder(folder).model)
     with display or Display() as shown:
         answers, targets = predict_split(

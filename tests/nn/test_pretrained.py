@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import paramixer as pm
+from paramixer import files
+from paramixer.baselines import registry
 from paramixer.nn import pretrained
 
 CONFIG = pm.ParamixerConfig(
@@ -57,7 +61,7 @@ def test_a_loaded_model_can_go_on_learning(folder):
 
 def test_the_folder_holds_data_only(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
-    assert json.loads((folder / "config.json").read_text())["format"] == 1
+    assert json.loads((folder / "config.json").read_text())["format"] == 2
 
 
 def test_saving_again_replaces_the_model(folder):
@@ -81,8 +85,8 @@ def test_an_interrupted_save_leaves_the_old_model_or_a_clear_error(folder, lost,
 
         return step
 
-    monkeypatch.setattr(pretrained.os, "fsync", dying(pretrained.os.fsync))
-    monkeypatch.setattr(pretrained.Path, "replace", dying(pretrained.Path.replace))
+    monkeypatch.setattr(files.os, "fsync", dying(files.os.fsync))
+    monkeypatch.setattr(files.Path, "replace", dying(files.Path.replace))
     with pytest.raises(KeyboardInterrupt):
         new.save_pretrained(folder)
     answer = pm.Paramixer.from_pretrained(folder)(IDS)
@@ -114,15 +118,15 @@ DAMAGES = {
     "foreign config": (lambda f: (f / "config.json").write_text('{"model_type": "bert"}'), "another library's model"),
     "config is a list": (lambda f: (f / "config.json").write_text("[1]"), "does not describe a Paramixer"),
     "newer format": (
-        lambda f: edit_config(f, format=2),
-        "has format 2, .* reads up to format 1; install a newer paramixer",
+        lambda f: edit_config(f, format=3),
+        "has format 3, .* reads up to format 2; install a newer paramixer",
     ),
     "no format": (lambda f: edit_config(f, format=None), "has format None, which no version"),
     "format true": (lambda f: edit_config(f, format=True), "has format True, which no version"),
     "endless config": (lambda f: (f / "config.json").write_text("[" * 100_000), "is damaged, it is not JSON"),
     "config is a folder": (lambda f: ((f / "config.json").unlink(), (f / "config.json").mkdir()), "is damaged"),
     "enormous length": (lambda f: edit_config(f, config={"length": 10**12}), "positions.weight has shape"),
-    "config null": (lambda f: (f / "config.json").write_text('{"model_type": "paramixer", "format": 1}'), "no config"),
+    "config null": (lambda f: (f / "config.json").write_text('{"model_type": "paramixer", "format": 2}'), "no config"),
     "unknown setting": (lambda f: edit_config(f, config={"widht": 3}), "unknown settings: widht"),
     "wrong setting": (lambda f: edit_config(f, config={"hidden": "many"}), "wrong config: hidden='many'"),
     "impossible setting": (lambda f: edit_config(f, config={"outputs": 0}), "wrong config: outputs=0"),
@@ -176,6 +180,44 @@ def test_saving_onto_a_file_says_so(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="give a folder to save into"):
         pm.Paramixer(CONFIG).save_pretrained(tmp_path / "file")
+
+
+FORMAT_1 = Path(__file__).parent / "format_1"
+
+
+@pytest.mark.parametrize("name", ["paramixer", "linear", "ngrams"])
+def test_folders_of_format_1_are_read(name, tmp_path):
+    """Written by the last version with format 1, with what their models answered then."""
+    load = pm.Paramixer.from_pretrained if name == "paramixer" else registry.load_pretrained
+    ids = torch.tensor([[1, 2, 3, 4, 0, 0], [4, 3, 2, 1, 1, 2]])
+    model = load(FORMAT_1 / name)
+    expected = torch.tensor(json.loads((FORMAT_1 / "answers.json").read_text())[name])
+    torch.testing.assert_close(model(ids), expected)
+    model.save_pretrained(tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    assert document["format"] == 2
+    assert (
+        document["model_type"]
+        == pretrained.model_type(tmp_path)
+        == ("paramixer" if name == "paramixer" else "baseline")
+    )
+    again = load(tmp_path)
+    assert again.config == model.config
+    assert torch.equal(again(ids), model(ids))
+
+
+def test_a_changed_config_of_format_1_is_noticed(tmp_path):
+    shutil.copytree(FORMAT_1 / "paramixer", tmp_path / "model")
+    edit_config(tmp_path / "model", config={"ring": False})
+    with pytest.raises(ValueError, match="saved with another config"):
+        pm.Paramixer.from_pretrained(tmp_path / "model")
+
+
+def test_a_model_of_the_other_type_is_named(folder):
+    with pytest.raises(ValueError, match="describes a baseline; load it with baselines.registry.load_pretrained"):
+        pm.Paramixer.from_pretrained(FORMAT_1 / "linear")
+    with pytest.raises(ValueError, match="describes a paramixer; load it with Paramixer.from_pretrained"):
+        registry.load_pretrained(folder)
 
 
 def test_a_hub_name_is_downloaded_without_anything_but_data(folder, monkeypatch):

@@ -92,11 +92,7 @@ class SavedModel:
             with safe_open(path, framework="pt") as file:
                 names = list(file.keys())
                 _check_shapes(path, model, {name: file.get_slice(name).get_shape() for name in names})
-                if (file.metadata() or {}).get("config") != (self.digest or _digest(model.config)):
-                    raise ValueError(
-                        f"{path} was saved with another config than {CONFIG} now holds; restore it, "
-                        "or load the model and change its settings in Python"
-                    )
+                metadata = file.metadata() or {}
                 # Copied into torch's own memory: the file's is aligned differently, and products round differently.
                 weights: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in names}
         except SafetensorError as error:
@@ -105,6 +101,11 @@ class SavedModel:
         if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
             raise ValueError(
                 f"{path} has tensors of {' and '.join(sorted(map(str, dtypes)))}; expected one float dtype"
+            )
+        if metadata.get("config") != (self.digest or _digest(model.config)):
+            raise ValueError(
+                f"{path} was saved with another config than {CONFIG} now holds; restore it, "
+                "or load the model and change its settings in Python"
             )
         model.load_state_dict(weights, assign=True)
 

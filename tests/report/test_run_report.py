@@ -69,8 +69,9 @@ def test_comparison_has_one_column_per_run(run):
     assert rows["model"] == "<td>CHORD</td><td>transformer</td><td>ngrams</td>"
     assert comparison.count("<svg") == 4
     assert rows["model.channels"] == "<td>8</td><td>32</td><td>32</td>"
-    # Settings on which all runs agree are left out.
+    # Settings on which the runs agree are left out, and settings that only one of them has.
     assert "model.pad" in rows
+    assert "model.ring" not in rows
     assert "training.precision" not in rows
     assert [len(explorers) > 0 for explorers in read_explorers(text)] == [True, True, False]
 

@@ -74,13 +74,13 @@ def compare_runs(runs: Sequence[Run]) -> tuple[list[tuple[str, list[str]]], list
 
 
 def _list_differences(runs: Sequence[Run]) -> list[Pairs]:
-    """Return, for each run, the settings in which the runs differ."""
+    """Return, for each run, the settings of which the runs have different values; not those that others lack."""
     settings = [
         {f"{group}.{key}": str(value) for group in ("model", "training") for key, value in run.record[group].items()}
         for run in runs
     ]
     names = dict.fromkeys(name for values in settings for name in values)
-    differing = [name for name in names if len({values.get(name) for values in settings}) > 1]
+    differing = [name for name in names if len({values[name] for values in settings if name in values}) > 1]
     return [[(name, values.get(name, "")) for name in differing if name not in _IN_HEADLINE] for values in settings]
 
 

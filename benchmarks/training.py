@@ -14,10 +14,11 @@ import torch
 
 from benchmarks.settings import Settings
 from paramixer.bench.progress import Notify
-from paramixer.data.progress import silent
-from paramixer.data.rng import bits
-from paramixer.data.storage.arrow import Row
-from paramixer.data.task import SPLITS, Preparation, Task, TaskInfo, opened
+from paramixer.data.rng import draw_bits
+from paramixer.data.samples import Row
+from paramixer.data.splits import SPLITS
+from paramixer.data.storage.prepared import Preparation, open_prepared
+from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.nn.model import Paramixer
 from paramixer.training.factory import config_for
@@ -67,13 +68,13 @@ def measure(options: LoopOptions, notify: Notify) -> dict[str, Any]:
 def _prepare_task(folder: Path, preset: str, length: int, count: int) -> Task:
     """Write random sequences to the storage and open them as a task."""
     (folder / "data").mkdir()
-    preparation = Preparation(folder / "data", silent)
+    preparation = Preparation(folder / "data")
     sizes = {"train": count, "validation": 8, "test": 8}
 
     def rows() -> Iterator[tuple[str, Row]]:
         for split in SPLITS:
             for index in range(sizes[split]):
-                words = bits(length // 8 + 1, 0, split, index)
+                words = draw_bits(length // 8 + 1, 0, split, index)
                 tokens = words.view(np.uint8)[:length] % _SYMBOLS
                 yield split, Row(tokens, float(index % 2), length)
 
@@ -89,4 +90,4 @@ def _prepare_task(folder: Path, preset: str, length: int, count: int) -> Task:
         vocabulary=vocabulary,
     )
     preparation.finish(info)
-    return opened(folder / "data")
+    return open_prepared(folder / "data")

@@ -100,7 +100,7 @@ class ReproduceOptions:
         for name, path in told.items():
             if path is not None and not path.exists():
                 raise FileNotFoundError(f"--{name} {path} does not exist")
-        return Sources(**{name: path or registry.at_hand(name) for name, path in told.items()})
+        return Sources(**{name: path or registry.find_local(name) for name, path in told.items()})
 
     def records(self) -> Path:
         """Where this scale's records are kept."""

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from paramixer.data import registry
-from paramixer.data.summary import draw_lengths, summarise
+from paramixer.data.summary import draw_lengths, summarize
 from paramixer.data.task import Task
 from paramixer.explain import explain
 from paramixer.links import Cdil, Chord
@@ -145,7 +145,7 @@ def lengths(sources: Sources, results: Path, figures: Path, longest: int | None 
             continue
         settings: dict[str, Any] = {"windows": True} if name == "genome" else {}
         task = registry.load(name, source=source, length=longest, **settings)
-        found = {split: dataclasses.asdict(summary) for split, summary in summarise(task).items()}
+        found = {split: dataclasses.asdict(summary) for split, summary in summarize(task).items()}
         path = results / "figure-lengths" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {"format": 1, "task": name, "fingerprint": task.fingerprint, "length": task.length, "splits": found}

@@ -14,10 +14,11 @@ def list_tasks() -> None:
     from paramixer.cli.console import CommandConsole, make_table
     from paramixer.data import registry
     from paramixer.data.storage import cache
+    from paramixer.data.storage.prepared import count_prepared
 
     console = CommandConsole()
     table = make_table("task", "what", "N", "classes", "available", widths={"what": 32})
-    prepared = _count_prepared()
+    prepared = count_prepared()
     origins = {}
     for name, definition in registry.definitions().items():
         available = ["generated"] if definition.generated else []
@@ -67,16 +68,3 @@ def prepare(
     place.parent.mkdir(parents=True, exist_ok=True)
     draw_lengths(data, place)
     console.print_line(f"lengths drawn in {place}")
-
-
-def _count_prepared() -> dict[str, int]:
-    """Return how many prepared data sets there are of each task."""
-    import json
-
-    from paramixer.data.storage import cache
-
-    counts: dict[str, int] = {}
-    for info in cache.find_folder().glob("*/facts.json"):
-        name = json.loads(info.read_text(encoding="utf-8"))["name"]
-        counts[name] = counts.get(name, 0) + 1
-    return counts

@@ -1,8 +1,9 @@
-"""The paper's tasks and the user's own files: raw data in, tensors out. A task knows no model."""
+"""The paper's tasks and user files: raw data in, tensors out. Nothing here knows a model."""
 
+from paramixer.data.definition import Definition
 from paramixer.data.errors import DataError
-from paramixer.data.registry import Definition, definitions, load
-from paramixer.data.storage.arrow import Item
+from paramixer.data.registry import definitions, load
+from paramixer.data.samples import Item
 from paramixer.data.task import Sequences, Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 

@@ -1,4 +1,4 @@
-"""Sequences that are drawn when they are asked for, each from (seed, split, index) alone. They need no file."""
+"""Sequences that are generated on access, each from (seed, split, index) alone. They need no file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from paramixer.data.rng import STREAMS, bits
-from paramixer.data.storage.arrow import Item
-from paramixer.data.task import SPLITS, Task, TaskInfo
+from paramixer.data.errors import check_integer
+from paramixer.data.rng import STREAMS, draw_bits
+from paramixer.data.samples import Item
+from paramixer.data.splits import choose_sizes
+from paramixer.data.task import Task, TaskInfo
 
 _SIZES = {"train": 100_000, "validation": 5_000, "test": 5_000}
 
 
 class Rule(NamedTuple):
-    """How one sequence follows from random words."""
+    """How a sequence is made from random words."""
 
     words: Callable[[int], int]
-    """How many 64-bit words a sequence of this length takes."""
+    """Takes a length; returns how many 64-bit words a sequence of this length needs."""
     draw: Callable[[NDArray[np.uint64], int], NDArray[Any]]
-    """The sequence of this length."""
+    """Takes the words and a length; returns the sequence."""
     target: Callable[[NDArray[np.uint64]], float]
-    """Its target, which follows from the first two words."""
+    """Takes the first two words; returns the target."""
 
 
 class GeneratedSequences(Dataset[Item]):
@@ -44,49 +46,53 @@ class GeneratedSequences(Dataset[Item]):
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> Item:
-        """The sequence of this index, always the same one."""
+        """Return the sequence of this index, always the same one."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"item {index} of {len(self)}")
-        words = bits(self.rule.words(self.length), self.seed, self.split, index % len(self))
+        words = draw_bits(self.rule.words(self.length), self.seed, self.split, index % len(self))
         target = self.rule.target(words)
         inputs = torch.from_numpy(self.rule.draw(words, self.length))
         return Item(inputs, torch.tensor(int(target)) if self.classes else torch.tensor(target))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
-        """Several sequences."""
+        """Return several items."""
         return [self[index] for index in indices]
 
     @cached_property
     def targets(self) -> NDArray[Any]:
-        """Every sequence's class or value."""
-        found = [self.rule.target(bits(2, self.seed, self.split, index)) for index in range(len(self))]
-        return np.array(found, np.int64 if self.classes else np.float64)
+        """Class or value of every sequence."""
+        targets = [self.rule.target(draw_bits(2, self.seed, self.split, index)) for index in range(len(self))]
+        return np.array(targets, np.int64 if self.classes else np.float64)
 
     def id(self, index: int) -> str:
-        """Split, seed and index: all it takes to draw the sequence again."""
+        """Return split, seed and index, from which the sequence can be generated again."""
         return f"{self.split}/{self.seed}/{index}"
 
 
-def generated(info: TaskInfo, rule: Rule, seed: int, sizes: Mapping[str, int | None]) -> Task:
-    """The task of these info, drawn by this rule."""
-    chosen = {split: _SIZES[split] if (size := sizes[split]) is None else size for split in SPLITS}
-    for split, size in chosen.items():
-        if size != int(size) or size < 1:
-            raise ValueError(f"{split}={size}; sequences are drawn, so say how many, at least 1")
-    chosen = {split: int(size) for split, size in chosen.items()}
+def generate_task(info: TaskInfo, rule: Rule, seed: int, sizes: Mapping[str, int | None]) -> Task:
+    """Return the task of this info, whose sequences follow the rule.
+
+    Args:
+        info: what the task is; its settings are completed here.
+        rule: makes a sequence.
+        seed: of all sequences.
+        sizes: sequences per split; None for 100 000 / 5 000 / 5 000.
+    """
+    check_integer("length", info.length, 2)
+    chosen = choose_sizes(sizes, _SIZES)
     settings = {**info.settings, "seed": seed, "sizes": chosen}
-    known = json.dumps({**info.document(), "settings": settings, "streams": STREAMS}, sort_keys=True)
+    hashed = json.dumps({**info.data_document(), "settings": settings, "streams": STREAMS}, sort_keys=True)
     splits = {
         split: GeneratedSequences(rule, split, size, info.length, seed, info.target == "class")
         for split, size in chosen.items()
     }
-    fingerprint = hashlib.sha256(known.encode()).hexdigest()
-    return Task.of(dataclasses.replace(info, settings=settings), splits, fingerprint)
+    fingerprint = hashlib.sha256(hashed.encode()).hexdigest()
+    return Task.from_splits(dataclasses.replace(info, settings=settings), splits, fingerprint)
 
 
-def two_places(word: np.uint64, length: int) -> tuple[int, int]:
-    """Two distinct positions from one word, in the order they were drawn."""
+def draw_two_positions(word: np.uint64, length: int) -> tuple[int, int]:
+    """Return two distinct positions from one random word, in the order in which they were drawn."""
     high, low = divmod(int(word), 2**32)
-    # 32 bits over a length leave a bias of length / 2^32, far below what could be seen.
+    # 32 bits over a length leave a bias of length / 2^32, which is negligible.
     first, second = high % length, low % (length - 1)
     return first, second + (second >= first)

@@ -1,42 +1,45 @@
-"""Progress of a preparation: a counter on a terminal, silence elsewhere."""
+"""Progress of a preparation: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+if TYPE_CHECKING:
+    from rich.console import Console
 
 T = TypeVar("T")
 
 
-class Counter(Protocol):
+class Progress(Protocol):
     """Passes items on and shows how many there were."""
 
     def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """The same items."""
+        """Yield the same items."""
 
 
-def silent(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """No progress at all."""
+def no_progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """Return an iterator over the same items; nothing is shown."""
     return iter(items)
 
 
 @contextmanager
-def counted(console: Console) -> Iterator[Counter]:
-    """Progress bars on this console while the context lasts."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+def show_progress(console: Console) -> Iterator[Progress]:
+    """Show progress bars on this console while the context lasts."""
+    from rich import progress as rich
 
-        def count(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn()
+    disable = not console.is_terminal
+    with rich.Progress(*columns, rich.TimeElapsedColumn(), console=console, transient=True, disable=disable) as bars:
+
+        def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
             if total is None and isinstance(items, Sized):
                 total = len(items)
-            row = progress.add_task(what, total=total)
+            bar = bars.add_task(what, total=total)
             for item in items:
                 yield item
-                progress.advance(row)
-            progress.remove_task(row)
+                bars.advance(bar)
+            bars.remove_task(bar)
 
-        yield count
+        yield progress

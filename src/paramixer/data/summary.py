@@ -1,29 +1,32 @@
-"""What a task is made of, before anybody trains on it: sizes, classes, lengths, what is cut, and a picture."""
+"""A summary of a task's data: sizes, classes, lengths, cut sequences, warnings, and a histogram."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from paramixer.data.task import Sequences, Task
+from paramixer.extras import needed_for
 
-# The rarest class of a split with less than this share of an even one is worth a word.
+# A class is rare with less than this part of an even share.
 _RARE = 0.5
 
 
 @dataclass(frozen=True)
 class SplitSummary:
-    """One split in numbers."""
+    """Sizes, lengths and targets of one split."""
 
     sequences: int
+    """Number of sequences."""
     shortest: int
+    """Least length before cutting."""
     median: int
+    """Median length before cutting."""
     longest: int
+    """Greatest length before cutting."""
     cut: int
     """Sequences longer than N."""
     padded: int
@@ -34,32 +37,37 @@ class SplitSummary:
     """Least, mean and greatest value; None for classes."""
 
 
-def summarise(task: Task) -> dict[str, SplitSummary]:
-    """Every split in numbers; of generated tasks, targets are left out, as they would all have to be drawn."""
-    return {name: _summary(task, split) for name, split in task.splits.items()}
+def summarize(task: Task) -> dict[str, SplitSummary]:
+    """Return the summary of every split."""
+    return {name: _summarize_split(task, split) for name, split in task.splits.items()}
 
 
-def warnings(task: Task) -> list[str]:
-    """What a user should hear before training."""
-    found = list(task.notes)
-    for name, split in summarise(task).items():
+def find_warnings(task: Task) -> list[str]:
+    """Return the task's notes, and what else a user should know before training."""
+    warnings = list(task.notes)
+    for name, split in summarize(task).items():
         if split.cut:
-            found.append(f"{split.cut} of {split.sequences} {name} sequences are longer than {task.length} and are cut")
+            warnings.append(
+                f"{split.cut} of {split.sequences} {name} sequences are longer than {task.length} and are cut"
+            )
         if split.classes:
             rarest = min(split.classes, key=lambda label: split.classes[label])
             share = split.classes[rarest] / split.sequences
             if share < _RARE / len(task.classes):
-                found.append(f"class {rarest!r} is rare in {name}: {split.classes[rarest]} of {split.sequences}")
-    return found
+                warnings.append(f"class {rarest!r} is rare in {name}: {split.classes[rarest]} of {split.sequences}")
+    return warnings
 
 
 def draw_lengths(task: Task, path: Path) -> None:
-    """A histogram of the sequences' lengths before cutting, class by class, with N marked."""
+    """Draw a histogram of the lengths before cutting, by class, with N marked, into an .svg or .png file."""
+    with needed_for("the histogram of lengths"):
+        import matplotlib
+        from matplotlib.figure import Figure
     lengths = np.concatenate([split.full_lengths for split in task.splits.values()])
     with matplotlib.rc_context({"svg.hashsalt": "paramixer", "svg.fonttype": "path"}):
         figure = Figure(figsize=(7, 3.2), layout="constrained")
         axes = figure.add_subplot()
-        bins = _bins(lengths).tolist()
+        bins = _choose_bins(lengths).tolist()
         if task.target == "class" and len(task.classes) <= 10:
             targets = np.concatenate([split.targets for split in task.splits.values()])
             for number, label in enumerate(task.classes):
@@ -77,7 +85,7 @@ def draw_lengths(task: Task, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _summary(task: Task, split: Sequences) -> SplitSummary:
+def _summarize_split(task: Task, split: Sequences) -> SplitSummary:
     lengths, targets = split.full_lengths, split.targets
     classes: dict[str, int] = {}
     spread = None
@@ -99,7 +107,7 @@ def _summary(task: Task, split: Sequences) -> SplitSummary:
     )
 
 
-def _bins(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+def _choose_bins(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     low, high = max(1, int(lengths.min())), int(lengths.max()) + 1
     if high > 50 * low:
         return np.geomspace(low, high, 60)

@@ -1,94 +1,100 @@
-"""A task as a model's trainer sees it: three splits of sequences, and everything that must be known about them."""
+"""A task: three splits of sequences, and everything that is known about them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paramixer.data.progress import Counter, silent
-from paramixer.data.storage import cache
-from paramixer.data.storage.arrow import Item, Row, StoredSequences, Writer
+from paramixer.data.samples import Item
+from paramixer.data.splits import SPLITS
 from paramixer.data.vocabulary import Vocabulary
 
-SPLITS = ("train", "validation", "test")
-
-T = TypeVar("T")
+# These say how to train on the data, not what the data is, so they are no part of its fingerprint.
+_TRAINING_FIELDS = ("recipe", "variable_length")
+# Documents written before these fields existed: only the task of user files differs from the defaults.
+_EARLIER_VALUES = {"own": {"recipe": "default", "variable_length": True}}
 
 
 class Sequences(Protocol):
-    """A map-style dataset of :class:`~paramixer.data.storage.arrow.Item`, with what is known without reading it."""
+    """A map-style dataset of :class:`~paramixer.data.samples.Item`, with what is known without reading it."""
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Positions of every sequence."""
+        """Length of every sequence."""
 
     @property
     def targets(self) -> NDArray[Any]:
-        """Every sequence's class or value."""
+        """Class or value of every sequence."""
 
     @property
     def full_lengths(self) -> NDArray[np.int64]:
-        """Positions of every sequence before it was cut."""
+        """Length of every sequence before it was cut."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Item: ...
 
     def __getitems__(self, indices: list[int]) -> list[Item]:
-        """Several sequences at once."""
+        """Return several items at once."""
 
     def id(self, index: int) -> str:
-        """What the source calls the sequence."""
+        """Return the source's name for the sequence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskInfo:
-    """What is known about a task beside its sequences; all of it is written down with prepared data."""
+    """What is known about a task beside its sequences. All of it is saved with prepared data and with a run."""
 
     name: str
-    """What the task is called."""
+    """Name of the task; "own" for a user's file."""
     preset: str
-    """Which preset the paper used for it, or the nearest one."""
+    """The paper's preset for the task, or the nearest one."""
     metric: Literal["accuracy", "error", "roc_auc", "mse"]
-    """How predictions are judged. The error of the Adding problem counts answers that are off by 0.04 or more."""
+    """How predictions are scored. The error of the Adding problem counts answers that are off by 0.04 or more."""
     target: Literal["class", "value"]
     """Whether sequences have classes or values."""
     length: int
-    """N, the longest sequence, CLS included; longer ones are cut."""
+    """N: the greatest length, CLS included. Longer sequences are cut."""
     classes: tuple[str, ...] = ()
-    """Names of the classes, in the order of their numbers."""
+    """Names of the classes, in the order of their numbers; empty for values."""
     vocabulary: Vocabulary | None = None
-    """Of token ids."""
+    """Vocabulary of the token ids; None if inputs are real vectors."""
     features: int | None = None
-    """Numbers a position, where inputs are real vectors."""
+    """Numbers per position, if inputs are real vectors; None for token ids."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What the task was loaded with."""
+    """The options with which the task was loaded."""
     notes: tuple[str, ...] = ()
     """What a user should know: duplicates, cut sequences, and the like."""
+    recipe: str = "paper"
+    """The recipe family used when none is named: "paper", or "default" for user files."""
+    variable_length: bool = False
+    """Whether each sequence is mixed at its own length; if not, short ones are filled up to N."""
 
     @property
     def outputs(self) -> int:
-        """How many numbers a model must answer with."""
+        """How many numbers a model answers with."""
         return len(self.classes) if self.target == "class" else 1
 
     def document(self) -> dict[str, Any]:
-        """As it stands in a JSON file."""
+        """Return all fields as JSON can hold them."""
         plain = {key: value for key, value in vars(self).items() if key != "vocabulary"}
         return {**plain, "vocabulary": self.vocabulary and self.vocabulary.document()}
 
+    def data_document(self) -> dict[str, Any]:
+        """Return the fields that enter the data's fingerprint."""
+        return {key: value for key, value in self.document().items() if key not in _TRAINING_FIELDS}
+
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TaskInfo:
-        """What :meth:`document` wrote."""
+        """Return what :meth:`document` wrote, now or in an earlier version."""
         vocabulary = document["vocabulary"] and Vocabulary.from_document(document["vocabulary"])
         tuples = {key: tuple(document[key]) for key in ("classes", "notes")}
-        return cls(**{**document, **tuples, "vocabulary": vocabulary})
+        earlier: dict[str, Any] = dict(_EARLIER_VALUES.get(document["name"], {}))
+        return cls(**{**earlier, **document, **tuples, "vocabulary": vocabulary})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,17 +102,17 @@ class Task(TaskInfo):
     """Train, validation and test sequences, and the info about them."""
 
     train: Sequences
-    """To learn from."""
+    """Sequences to learn from."""
     validation: Sequences
-    """To choose by."""
+    """Sequences to choose settings and checkpoints by."""
     test: Sequences
-    """To be looked at once, at the end."""
+    """Sequences for the final score, used once."""
     fingerprint: str
     """A hash of data and settings."""
 
     @classmethod
-    def of(cls, info: TaskInfo, splits: Mapping[str, Sequences], fingerprint: str) -> Task:
-        """A task with these info and splits."""
+    def from_splits(cls, info: TaskInfo, splits: Mapping[str, Sequences], fingerprint: str) -> Task:
+        """Return the task of this info with these splits."""
         parts: dict[str, Any] = {**vars(info), **splits}
         return cls(**parts, fingerprint=fingerprint)
 
@@ -114,56 +120,3 @@ class Task(TaskInfo):
     def splits(self) -> dict[str, Sequences]:
         """The three splits by name."""
         return {name: getattr(self, name) for name in SPLITS}
-
-
-class Preparation:
-    """Writes a task's splits into a folder of the cache. A task's ``build`` gets one."""
-
-    def __init__(self, folder: Path, count: Counter) -> None:
-        self._folder, self._count = folder, count
-
-    def write(self, rows: Iterable[tuple[str, Row]], dtype: str, total: int | None = None) -> None:
-        """Rows, each with the name of its split, in any order; they may be streamed."""
-        with ExitStack() as stack:
-            writers = {split: stack.enter_context(Writer(self._folder / f"{split}.arrow", dtype)) for split in SPLITS}
-            for split, row in self._count(rows, "writing", total):
-                writers[split].add(row)
-
-    def count(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """The same items, with progress."""
-        return self._count(items, what, total)
-
-    def finish(self, info: TaskInfo) -> None:
-        """The info, and the fingerprint of everything written."""
-        files = [self._folder / f"{split}.arrow" for split in SPLITS]
-        document = info.document()
-        document["fingerprint"] = cache.digest(files, document)
-        (self._folder / "facts.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-
-
-def prepared(name: str, key: dict[str, Any], build: Callable[[Preparation], TaskInfo], count: Counter = silent) -> Task:
-    """The task of this key from the cache, where ``build`` puts it if it is not there yet.
-
-    Args:
-        name: the task's.
-        key: everything that decides what is in it; sources by ``cache.identity``.
-        build: writes the splits and returns the info.
-        count: shows progress.
-    """
-
-    def fill(folder: Path) -> None:
-        preparation = Preparation(folder, count)
-        preparation.finish(build(preparation))
-
-    return opened(cache.prepared(name, key, fill))
-
-
-def opened(folder: Path) -> Task:
-    """The task that was prepared in this folder."""
-    document = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    fingerprint = document.pop("fingerprint")
-    info = TaskInfo.from_document(document)
-    splits = {
-        split: StoredSequences(folder / f"{split}.arrow", info.features, info.target == "class") for split in SPLITS
-    }
-    return Task.of(info, splits, fingerprint)

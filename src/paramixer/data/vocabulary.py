@@ -1,4 +1,4 @@
-"""What stands for what: symbols and their ids, saved with the data so that raw input can always be read again."""
+"""Symbols and their ids, saved with the data so that raw input can always be encoded again."""
 
 from __future__ import annotations
 
@@ -21,73 +21,73 @@ class Vocabulary:
     symbols: tuple[str, ...]
     """The symbol of each id."""
     unit: str = "character"
-    """What a symbol is in raw input: a "character", a "word" between blanks, or a "number" from 0 on."""
+    """What a symbol is in raw input: a "character", a "word" between blanks, or a whole "number"."""
     fold_case: bool = False
-    """Whether raw input is turned into upper case first."""
+    """Whether raw input is converted to upper case first."""
     pad_symbol: str = PAD
-    """Which symbol fills up short sequences, where it is one of them."""
+    """The symbol that pads short sequences, if the vocabulary has it."""
     unknown_symbol: str = UNKNOWN
-    """Which symbol stands for whatever is not in the vocabulary, where it is one of them. May be the same one."""
+    """The symbol for everything that is not in the vocabulary, if it has one. May be the padding symbol."""
 
     def __post_init__(self) -> None:
         if self.unit not in ("character", "word", "number"):
             raise ValueError(f"unit={self.unit!r}; choose from character, word, number")
         if len(set(self.symbols)) != len(self.symbols):
-            raise ValueError("a symbol stands twice in the vocabulary")
+            raise ValueError(f"the symbol {_find_repeated(self.symbols)!r} is in the vocabulary twice")
 
     @classmethod
-    def of_characters(cls, texts: Iterable[str], with_cls: bool = True) -> Vocabulary:
-        """Sorted characters of all texts, after PAD, UNKNOWN and, if wanted, CLS."""
-        seen: set[str] = set()
+    def from_characters(cls, texts: Iterable[str], with_cls: bool = True) -> Vocabulary:
+        """Return the sorted characters of all texts, after PAD, UNKNOWN and, by default, CLS."""
+        characters: set[str] = set()
         for text in texts:
-            seen.update(text)
-        return cls(symbols=(*_SPECIALS[: 3 if with_cls else 2], *sorted(seen)))
+            characters.update(text)
+        return cls(symbols=(*_SPECIALS[: 3 if with_cls else 2], *sorted(characters)))
 
     def __len__(self) -> int:
         return len(self.symbols)
 
     @property
     def pad(self) -> int | None:
-        """The id that fills up short sequences; None where there is none."""
+        """The id that pads short sequences; None if there is none."""
         return self._ids.get(self.pad_symbol)
 
     @property
     def unknown(self) -> int | None:
-        """The id of whatever is not in the vocabulary; None where that is an error."""
+        """The id of everything that is not in the vocabulary; None if that is an error."""
         return self._ids.get(self.unknown_symbol)
 
     @property
     def cls(self) -> int | None:
-        """The id that stands in front of every sequence; None where nothing does."""
+        """The id in front of every sequence; None if there is none."""
         return self._ids.get(CLS)
 
     @property
     def dtype(self) -> str:
-        """The smallest type that holds every id."""
+        """The smallest dtype that holds every id."""
         return "uint8" if len(self) <= 2**8 else "uint16" if len(self) <= 2**16 else "int32"
 
     def encode(self, text: str, length: int | None = None) -> NDArray[np.int64]:
-        """Token ids of raw input, with CLS in front where there is one, cut to the length.
+        """Return the token ids of raw input ``[length]``, with CLS in front if there is one, cut to the length.
 
         Raises:
-            ValueError: names the first symbol that is unknown, where the vocabulary has no id for those.
+            ValueError: a symbol is not in the vocabulary, which has no id for unknown ones.
         """
-        begin = [] if self.cls is None else [self.cls]
-        wanted = None if length is None else max(length - len(begin), 0)
+        first = [] if self.cls is None else [self.cls]
+        most = None if length is None else max(length - len(first), 0)
         if self.unit == "character":
-            # Folding can make two letters of one.
-            ids = self._characters(text[:wanted])[:wanted]
+            # One letter can become two in upper case.
+            ids = self._encode_characters(text[:most])[:most]
         else:
-            ids = np.array([self._id(word, place) for place, word in enumerate(text.split()[:wanted])], np.int64)
-        return np.concatenate([np.array(begin, np.int64), ids])
+            ids = np.array([self._encode_word(word, place) for place, word in enumerate(text.split()[:most])], np.int64)
+        return np.concatenate([np.array(first, np.int64), ids])
 
     def document(self) -> dict[str, Any]:
-        """As it stands in a JSON file."""
+        """Return all fields as JSON can hold them."""
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "symbols": list(self.symbols)}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Vocabulary:
-        """What :meth:`document` wrote."""
+        """Return what :meth:`document` wrote."""
         return cls(**{**document, "symbols": tuple(document["symbols"])})
 
     @cached_property
@@ -103,22 +103,32 @@ class Vocabulary:
             table[point] = number
         return table
 
-    def _characters(self, text: str) -> NDArray[np.int64]:
+    def _encode_characters(self, text: str) -> NDArray[np.int64]:
         if self.fold_case:
             text = text.upper()
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
         ids = self._table[np.minimum(points, len(self._table) - 1)]
-        strange = ids < 0
-        if strange.any():
+        is_unknown = ids < 0
+        if is_unknown.any():
             if self.unknown is None:
-                place = int(strange.argmax())
+                place = int(is_unknown.argmax())
                 raise ValueError(f"{text[place]!r} at position {place} is not in the vocabulary")
-            ids = np.where(strange, self.unknown, ids)
+            ids = np.where(is_unknown, self.unknown, ids)
         return ids
 
-    def _id(self, word: str, place: int) -> int:
+    def _encode_word(self, word: str, place: int) -> int:
         word = word.upper() if self.fold_case else word
-        found = self._ids.get(word, self.unknown)
-        if found is None:
+        number = self._ids.get(word, self.unknown)
+        if number is None:
             raise ValueError(f"{word!r} at position {place} is not in the vocabulary")
-        return found
+        return number
+
+
+def _find_repeated(symbols: tuple[str, ...]) -> str:
+    return next(symbol for symbol in symbols if symbols.count(symbol) > 1)
+
+
+BASES = Vocabulary(symbols=tuple("NACGT"), fold_case=True, pad_symbol="N", unknown_symbol="N")
+"""The paper's five symbols of DNA. An unknown base is as good as none, so N also pads."""
+BYTES = Vocabulary(symbols=tuple(map(str, range(256))), unit="number")
+"""Unsigned bytes, such as shades of gray."""

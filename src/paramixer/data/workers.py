@@ -1,4 +1,4 @@
-"""Work shared between processes: results come in the order of the jobs, whatever the number of processes."""
+"""Work shared between processes. Results come in the order of the jobs, for any number of processes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from typing import TypeVar
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-# A process takes seconds to start; fewer jobs than this are sooner done without one.
+# A process takes seconds to start, so fewer jobs than this run in this process.
 _FEW_JOBS = 6
 
 
-def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int | None = None) -> Iterator[Result]:
-    """``work`` of every job, one after the other.
+def map_in_order(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int | None = None) -> Iterator[Result]:
+    """Yield ``work(job)`` for every job, in order.
 
     Args:
-        work: a function of a module, so that another process can find it.
-        jobs: of half a second or so each; few of them are done in this process.
-        workers: how many processes; by default one a core. What comes out does not depend on it.
+        work: a function at the top level of a module, so that another process can import it.
+        jobs: about half a second of work each. Few of them run in this process.
+        workers: number of processes; by default one per core. The results do not depend on it.
     """
     if workers is None:
-        workers = 1 if len(jobs) < _FEW_JOBS else cores()
+        workers = 1 if len(jobs) < _FEW_JOBS else count_cores()
     workers = min(workers, len(jobs))
-    # A worker of a data loader may not have children of its own.
+    # A data loader's worker may not start processes.
     if workers < 2 or multiprocessing.current_process().daemon:
         yield from map(work, jobs)
         return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_prepare)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
     waiting: deque[Future[Result]] = deque()
     try:
         for job in jobs:
-            with _apart():
+            with _isolate():
                 waiting.append(pool.submit(work, job))
-            # Results that nobody has asked for yet must not fill the memory.
+            # Results that are not read yet must not fill the memory.
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:
@@ -51,17 +51,17 @@ def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int | 
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def cores() -> int:
-    """How many cores this process may use."""
+def count_cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
-def _apart() -> Iterator[None]:
-    """Processes that are started in here know nothing of the user's script, nor of Ctrl-C.
+def _isolate() -> Iterator[None]:
+    """Hide the user's script and Ctrl-C from processes that are started in this context.
 
-    They would run the script again, to have its definitions, of which they need none; and an interrupt is the parent's
-    business, also before they could say so themselves.
+    They would import the script again, though they need nothing from it. The parent handles an interrupt, also before
+    a new process could set a handler.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -74,8 +74,8 @@ def _apart() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
-def _prepare() -> None:
-    """Where the parent was killed, nobody would end this process."""
+def _start_worker() -> None:
+    """Ignore Ctrl-C, and end when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 

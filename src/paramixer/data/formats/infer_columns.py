@@ -1,4 +1,4 @@
-"""Which column of a table is which, where the user does not say."""
+"""Infers which column of a table holds what, if the user does not say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import tables
-from paramixer.data.formats.texts import SPLIT_NAMES
+from paramixer.data.formats.cells import LOOK_AHEAD
+from paramixer.data.formats.columns import join_names
+from paramixer.data.splits import SPLIT_NAMES
 
-# The first of these that a table has, and has once, is taken.
+# Groups of names. The first group of which the table has exactly one name is taken.
 _TEXTS = (
     ("text", "sequence", "seq"),
     ("review", "sentence", "document", "dna", "rna", "protein", "values", "signal", "series"),
@@ -20,13 +22,12 @@ _LABELS = (
     ("label", "class", "target", "y"),
     ("labels", "value", "stars", "score", "rating", "sentiment", "category", "output"),
 )
-_LOOKED_AT = 100
 # Texts shorter than this on average are names, codes or labels.
 _SHORT = 20
 
 
 class Columns(NamedTuple):
-    """The columns that are read."""
+    """The names of the columns that are read."""
 
     text: str
     label: str
@@ -34,68 +35,68 @@ class Columns(NamedTuple):
     id: str | None
 
 
-def choose(path: Path, text: str | None, label: str | None, split: str | None, id: str | None) -> Columns:
-    """The columns that were named, and guesses for the others.
+def choose_columns(path: Path, text: str | None, label: str | None, split: str | None, id: str | None) -> Columns:
+    """Return the columns that were named, and guesses for the others.
 
     Raises:
         DataError: a guess could be wrong; the message names the columns and the flag that helps.
     """
-    said = [name for name in (text, label, split, id) if name is not None]
-    # Names that are not there are refused before anything is guessed from them.
-    next(tables.read(path, said, nulls=True))
-    names = [name for name in tables.columns(path) if name not in said]
+    given = [name for name in (text, label, split, id) if name is not None]
+    # Columns that do not exist are refused before anything is inferred from the others.
+    next(tables.read(path, given, nulls=True))
+    names = [name for name in tables.read_names(path) if name not in given]
     if id is None:
         id = next((name for name in names if name.lower() == "id"), None)
     if split is None:
-        split = next((name for name in names if name.lower() == "split" and _names_splits(path, name)), None)
+        split = next((name for name in names if name.lower() == "split" and _holds_splits(path, name)), None)
     rest = [name for name in names if name not in (split, id)]
     if text is None:
-        text = _named(path, rest, _TEXTS, "texts or sequences", "--text") or _only_long(path, rest)
+        text = _find_named(path, rest, _TEXTS, "texts or sequences", "--text") or _find_only_long(path, rest)
         rest.remove(text)
     if label is None:
-        label = _named(path, rest, _LABELS, "labels or values", "--label")
+        label = _find_named(path, rest, _LABELS, "labels or values", "--label")
         if label is None:
             if len(rest) != 1:
-                raise _unclear(path, rest, "labels or values", "--label")
+                raise _make_unclear_error(path, rest, "labels or values", "--label")
             label = rest[0]
     return Columns(text, label, split, id)
 
 
-def _named(path: Path, names: list[str], tiers: tuple[tuple[str, ...], ...], what: str, flag: str) -> str | None:
+def _find_named(path: Path, names: list[str], tiers: tuple[tuple[str, ...], ...], what: str, flag: str) -> str | None:
     for tier in tiers:
-        found = [name for name in names if name.lower() in tier]
-        if len(found) > 1:
-            raise _unclear(path, found, what, flag)
-        if found:
-            return found[0]
+        matches = [name for name in names if name.lower() in tier]
+        if len(matches) > 1:
+            raise _make_unclear_error(path, matches, what, flag)
+        if matches:
+            return matches[0]
     return None
 
 
-def _only_long(path: Path, names: list[str]) -> str:
-    found = [name for name in names if _is_long(path, name)]
-    if len(found) != 1:
-        raise _unclear(path, found or names, "texts or sequences", "--text")
-    return found[0]
+def _find_only_long(path: Path, names: list[str]) -> str:
+    columns = [name for name in names if _is_long(path, name)]
+    if len(columns) != 1:
+        raise _make_unclear_error(path, columns or names, "texts or sequences", "--text")
+    return columns[0]
 
 
 def _is_long(path: Path, name: str) -> bool:
-    values = _first(path, name)
+    values = _read_first(path, name)
     lengths = [len(value) for value in values if isinstance(value, str | list)]
     if len(lengths) < len(values) or not values:
         return False
     return isinstance(values[0], list) or sum(lengths) >= _SHORT * len(lengths)
 
 
-def _names_splits(path: Path, name: str) -> bool:
-    values = _first(path, name)
+def _holds_splits(path: Path, name: str) -> bool:
+    values = _read_first(path, name)
     return bool(values) and all(str(value).lower() in SPLIT_NAMES for value in values)
 
 
-def _first(path: Path, name: str) -> list[object]:
-    rows = islice(tables.read(path, [name], nulls=True), _LOOKED_AT)
+def _read_first(path: Path, name: str) -> list[object]:
+    rows = islice(tables.read(path, [name], nulls=True), LOOK_AHEAD)
     return [value for _, (value,) in rows if value is not None]
 
 
-def _unclear(path: Path, names: list[str], what: str, flag: str) -> DataError:
-    there = tables.listed(names) or "none left"
-    return DataError(f"which column holds the {what}? It could be {there}; name it with {flag}", path)
+def _make_unclear_error(path: Path, names: list[str], what: str, flag: str) -> DataError:
+    candidates = join_names(names) or "none left"
+    return DataError(f"which column holds the {what}? It could be {candidates}; name it with {flag}", path)

@@ -1,7 +1,7 @@
-"""The plain data inside a pickle, without running anything: CIFAR-10's python batches are pickles.
+"""The plain data inside a pickle, such as CIFAR-10's python batches, without running anything.
 
-Python's own unpickler calls whatever functions a file names. Here the opcodes are only looked at: a call becomes a
-:class:`Call` that remembers what was named, and nothing is imported.
+Python's own unpickler calls any function that a file names. Here the opcodes are only interpreted: a call becomes a
+:class:`Call` that holds the name, and nothing is imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 @dataclass
 class Call:
-    """What a pickle would have called, with which arguments, and the state it would have given the result."""
+    """A call that a pickle asks for, and the state that it would give the result."""
 
     name: object
     arguments: object
@@ -31,8 +31,8 @@ class _Mark:
     pass
 
 
-def plain(data: bytes, where: str) -> Any:
-    """Dictionaries, lists, tuples, strings and numbers of a pickle; everything else as a :class:`Call`."""
+def read_pickle(data: bytes, place: str) -> Any:
+    """Return the dictionaries, lists, tuples, strings and numbers of a pickle; all else is a :class:`Call`."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     try:
@@ -43,8 +43,8 @@ def plain(data: bytes, where: str) -> Any:
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"not a readable pickle ({error})", where) from error
-    raise DataError("a pickle without an end", where)
+        raise DataError(f"not a readable pickle ({error})", place) from error
+    raise DataError("the pickle has no end; is it cut off?", place)
 
 
 def _apply(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> None:
@@ -63,20 +63,20 @@ def _apply(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> 
     elif name in _TUPLES:
         stack[-_TUPLES[name] :] = [tuple(stack[-_TUPLES[name] :])]
     elif name == "TUPLE":
-        stack.append(tuple(_since_mark(stack)))
+        stack.append(tuple(_pop_to_mark(stack)))
     elif name == "LIST":
-        stack.append(_since_mark(stack))
+        stack.append(_pop_to_mark(stack))
     elif name == "APPEND":
         item = stack.pop()
         stack[-1].append(item)
     elif name == "APPENDS":
-        items = _since_mark(stack)
+        items = _pop_to_mark(stack)
         stack[-1].extend(items)
     elif name == "SETITEM":
         value, key = stack.pop(), stack.pop()
         stack[-1][key] = value
     elif name == "SETITEMS":
-        pairs = _since_mark(stack)
+        pairs = _pop_to_mark(stack)
         stack[-1].update(zip(pairs[::2], pairs[1::2], strict=True))
     elif name == "GLOBAL":
         stack.append(Call(argument, ()))
@@ -84,8 +84,8 @@ def _apply(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> 
         attribute, module = stack.pop(), stack.pop()
         stack.append(Call(f"{module} {attribute}", ()))
     elif name in ("REDUCE", "NEWOBJ"):
-        arguments, called = stack.pop(), stack.pop()
-        stack.append(_called(called.name, arguments))
+        arguments, function = stack.pop(), stack.pop()
+        stack.append(_make_call(function.name, arguments))
     elif name == "BUILD":
         state = stack.pop()
         stack[-1].state = state
@@ -95,8 +95,8 @@ def _apply(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> 
         raise ValueError(f"opcode {name}")
 
 
-def _called(name: object, arguments: Any) -> Any:
-    """Old protocols write bytes as text that a codec is to encode; that much is understood."""
+def _make_call(name: object, arguments: Any) -> Any:
+    """Return the call, or the bytes that old protocols write as text to be encoded."""
     if name == "_codecs encode" and len(arguments) == 2 and arguments[1] == "latin1":
         return arguments[0].encode("latin-1")
     if name == "__builtin__ bytes" and arguments == ():
@@ -104,7 +104,7 @@ def _called(name: object, arguments: Any) -> Any:
     return Call(name, arguments)
 
 
-def _since_mark(stack: list[Any]) -> list[Any]:
+def _pop_to_mark(stack: list[Any]) -> list[Any]:
     for place in range(len(stack) - 1, -1, -1):
         if isinstance(stack[place], _Mark):
             items = stack[place + 1 :]

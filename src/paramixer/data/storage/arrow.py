@@ -1,4 +1,4 @@
-"""Sequences on disk, as an Arrow file from which one sequence is read at a time."""
+"""Sequences in an Arrow file, from which one sequence is read at a time."""
 
 from __future__ import annotations
 
@@ -8,45 +8,26 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.utils.data import Dataset
 
-# A record batch is written when its sequences take so many bytes.
+from paramixer.data.samples import Item, Row
+from paramixer.extras import needed_for
+
+# Bytes of sequences per record batch.
 _BATCH_BYTES = 8 << 20
-
-
-class Row(NamedTuple):
-    """One sequence on its way into the store."""
-
-    sequence: NDArray[Any]
-    """Token ids ``[length]`` or numbers ``[length, features]``, already cut to what is kept."""
-    target: float
-    """The class's number, or the value."""
-    full: int
-    """How long the sequence was before it was cut."""
-    id: str = ""
-    """What the source calls it."""
-
-
-class Item(NamedTuple):
-    """One sequence as a model takes it."""
-
-    inputs: Tensor
-    """int64 ``[length]`` or float32 ``[length, features]``."""
-    target: Tensor
-    """int64 class or float32 value, a scalar."""
 
 
 class Writer:
     """Writes sequences of one dtype to a file; use as a context manager."""
 
     def __init__(self, path: Path, dtype: str) -> None:
+        with needed_for("prepared data"):
+            import pyarrow as pa
         self._file = path.open("wb")
         self._dtype = np.dtype(dtype)
         item = pa.from_numpy_dtype(self._dtype)
@@ -58,7 +39,7 @@ class Writer:
         self._bytes = 0
 
     def add(self, row: Row) -> None:
-        """One more sequence."""
+        """Add one sequence."""
         flat = np.ascontiguousarray(row.sequence, self._dtype).reshape(-1)
         self._rows.append(row._replace(sequence=flat))
         self._bytes += flat.nbytes
@@ -79,6 +60,8 @@ class Writer:
             self._file.close()
 
     def _flush(self) -> None:
+        import pyarrow as pa
+
         if not self._rows:
             return
         sequences, targets, fulls, ids = zip(*self._rows, strict=True)
@@ -94,12 +77,12 @@ class Writer:
 
 
 class StoredSequences(Dataset[Item]):
-    """The sequences of one split, read when they are asked for.
+    """The sequences of one split, read from disk on access.
 
     Args:
-        path: what a :class:`Writer` wrote.
-        features: numbers a position, or None for token ids.
-        classes: whether targets are classes rather than values.
+        path: file that a :class:`Writer` wrote.
+        features: numbers per position, or None for token ids.
+        classes: whether targets are classes; otherwise they are values.
     """
 
     def __init__(self, path: Path, features: int | None, classes: bool) -> None:
@@ -107,8 +90,10 @@ class StoredSequences(Dataset[Item]):
         self._open()
 
     def _open(self) -> None:
-        # Sequences are read from the file, not from a map of it: to touch one byte of a mapped file can make megabytes
-        # around it count as this process's memory. The map serves what little else there is, and is given back at once.
+        with needed_for("prepared data"):
+            import pyarrow as pa
+        # Sequences are read from the file, not from a memory map: touching one byte of a map can make megabytes around
+        # it count as this process's memory. The map serves the small columns, and its pages are released at once.
         self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         weakref.finalize(self, os.close, self._descriptor)
         self._map = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
@@ -128,19 +113,19 @@ class StoredSequences(Dataset[Item]):
             self._ids.append(batch.column("id"))
             self._release()
         self._firsts = np.cumsum([0, *map(len, widths)])
-        self._begins = _joined(begins, np.int64)
-        self.lengths: NDArray[np.int64] = _joined(widths, np.int64) // (self.features or 1)
-        """Positions of every sequence."""
-        self.targets: NDArray[Any] = _joined(targets, np.int64 if self.classes else np.float64)
-        """Every sequence's class or value."""
-        self.full_lengths: NDArray[np.int64] = _joined(fulls, np.int64)
-        """Positions of every sequence before it was cut."""
+        self._begins = _join(begins, np.int64)
+        self.lengths: NDArray[np.int64] = _join(widths, np.int64) // (self.features or 1)
+        """Length of every sequence."""
+        self.targets: NDArray[Any] = _join(targets, np.int64 if self.classes else np.float64)
+        """Class or value of every sequence."""
+        self.full_lengths: NDArray[np.int64] = _join(fulls, np.int64)
+        """Length of every sequence before it was cut."""
 
     def __len__(self) -> int:
         return len(self._begins)
 
     def __getitem__(self, index: int) -> Item:
-        """One sequence and its target."""
+        """Return one sequence and its target."""
         index = self._index(index)
         values = self.part(index, 0, int(self.lengths[index]))
         inputs = torch.from_numpy(values.astype(np.int64 if self.features is None else np.float32))
@@ -148,19 +133,19 @@ class StoredSequences(Dataset[Item]):
         return Item(inputs, torch.tensor(int(target)) if self.classes else torch.tensor(float(target)))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
-        """Several sequences."""
+        """Return several items."""
         return [self[index] for index in indices]
 
     def id(self, index: int) -> str:
-        """What the source calls the sequence."""
+        """Return the source's name for the sequence."""
         index = self._index(index)
         number = int(np.searchsorted(self._firsts, index, "right")) - 1
-        found = str(self._ids[number][index - int(self._firsts[number])])
+        name = str(self._ids[number][index - int(self._firsts[number])])
         self._release()
-        return found
+        return name
 
     def part(self, index: int, begin: int, end: int) -> NDArray[Any]:
-        """Positions ``begin`` to ``end`` of one sequence, as they are stored; the rest of it is not read."""
+        """Return positions ``begin`` to ``end`` of one sequence as stored. The rest is not read."""
         index = self._index(index)
         begin, end, _ = slice(begin, end).indices(int(self.lengths[index]))
         size = self._dtype.itemsize * (self.features or 1)
@@ -174,16 +159,16 @@ class StoredSequences(Dataset[Item]):
         return index % len(self)
 
     def _bytes(self, place: int, count: int) -> bytes:
-        # A map is all there is to read from at a place on Windows, which does not count it so.
+        # Windows has no pread; there a map does not count as memory.
         return os.pread(self._descriptor, count, place) if hasattr(os, "pread") else self._map[place : place + count]
 
     def _release(self) -> None:
-        """Give back the pages of the map."""
+        """Release the pages of the map."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A worker process maps the file anew."""
+        """Return what a worker process needs to open the file itself."""
         return {"path": self.path, "features": self.features, "classes": self.classes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -191,5 +176,5 @@ class StoredSequences(Dataset[Item]):
         self._open()
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def _join(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
     return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)

@@ -1,4 +1,4 @@
-"""Prepared data in a cache: made once, completely or not at all, also when two processes want it at the same time."""
+"""The cache of prepared data. Each entry is made once and completely, also if two processes ask at the same time."""
 
 from __future__ import annotations
 
@@ -12,83 +12,87 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from paramixer.data.errors import DataError
+from paramixer.extras import needed_for
 
-# Part of every key: raise it when what is written changes.
+# Part of every key. Raise it when the files change.
 FORMAT = 1
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def folder() -> Path:
-    """Where prepared data is kept: PARAMIXER_CACHE, or ``paramixer`` in the user's cache folder."""
+def find_folder() -> Path:
+    """Return the cache folder: PARAMIXER_CACHE, or ``paramixer`` in the user's cache folder."""
     chosen = os.environ.get("PARAMIXER_CACHE")
     if chosen:
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paramixer"
+    with needed_for("the cache of prepared data"):
+        import platformdirs
+    # Without an author, which Windows would add to the path.
+    return platformdirs.user_cache_path("paramixer", appauthor=False)
 
 
-def prepared(name: str, key: dict[str, Any], build: Callable[[Path], None]) -> Path:
-    """The folder for this key; ``build`` fills it if it is not there yet.
+def prepare(name: str, key: dict[str, Any], build: Callable[[Path], None]) -> Path:
+    """Return the folder for this key; ``build`` fills it if it does not exist yet.
 
     Args:
-        name: begins the folder's name.
-        key: everything that decides what is in it, as JSON.
+        name: beginning of the folder's name.
+        key: everything that determines the content, as JSON.
         build: gets an empty folder to fill. If it raises, nothing is left.
     """
+    with needed_for("the cache of prepared data"):
+        from filelock import FileLock
     text = json.dumps({"format": FORMAT, **key}, sort_keys=True)
-    wanted = folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    if wanted.is_dir():
-        return wanted
+    folder = find_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if folder.is_dir():
+        return folder
     try:
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(wanted.with_name(f".{wanted.name}.lock")):
-            if not wanted.is_dir():
-                _build(wanted, build)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f".{folder.name}.lock")):
+            if not folder.is_dir():
+                _build(folder, build)
     except OSError as error:
         if error.errno in _FULL:
             raise DataError(
-                f"no room left while writing ({error.strerror}); free some, or set PARAMIXER_CACHE to another folder",
-                wanted.parent,
+                f"no space left while writing ({error.strerror}); free some, or set PARAMIXER_CACHE to another folder",
+                folder.parent,
             ) from error
         raise
-    return wanted
+    return folder
 
 
-def _build(wanted: Path, build: Callable[[Path], None]) -> None:
-    # Who holds the lock is alone, so whatever lies there was left by a process that was killed.
-    for left in wanted.parent.glob(f".{wanted.name}-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    started = Path(tempfile.mkdtemp(prefix=f".{wanted.name}-", dir=wanted.parent))
+def _build(folder: Path, build: Callable[[Path], None]) -> None:
+    # This process holds the lock, so unfinished folders were left by processes that were killed.
+    for unfinished in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        build(started)
-        for file in started.iterdir():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())
-        started.rename(wanted)
+        build(temporary)
+        for path in temporary.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        temporary.rename(folder)
     except BaseException:
-        shutil.rmtree(started, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
-def identity(source: Path) -> list[list[Any]]:
-    """What a file or folder looks like from outside: names, sizes and times of change. Cheap, and enough for a key."""
+def identify(source: Path) -> list[list[Any]]:
+    """Return names, sizes and times of change of a file, or of all files in a folder. Cheap, and enough for a key."""
     if not source.exists():
         raise DataError("there is no such file or folder", source)
     files: Iterable[Path] = sorted(source.rglob("*")) if source.is_dir() else [source]
-    seen = [
-        [str(file.relative_to(source)), found.st_size, found.st_mtime_ns]
+    entries = [
+        [str(file.relative_to(source)), status.st_size, status.st_mtime_ns]
         for file in files
-        if file.is_file() and (found := file.stat())
+        if file.is_file() and (status := file.stat())
     ]
-    return [[str(source.resolve()), len(seen)], *seen]
+    return [[str(source.resolve()), len(entries)], *entries]
 
 
-def digest(files: Iterable[Path], settings: dict[str, Any]) -> str:
-    """A hash of what is in the files and of the settings; the same on every machine."""
-    found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for file in files:
-        with file.open("rb") as opened:
-            found.update(hashlib.file_digest(opened, "sha256").digest())
-    return found.hexdigest()
+def compute_digest(files: Iterable[Path], settings: dict[str, Any]) -> str:
+    """Return a hash of the files' content and of the settings. It is the same on every machine."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

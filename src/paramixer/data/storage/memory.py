@@ -1,4 +1,4 @@
-"""Sequences that are in memory already, as a split of a task."""
+"""Sequences in memory, as a split of a task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from paramixer.data.storage.arrow import Item
+from paramixer.data.samples import Item
 
 
 class MemorySequences(Dataset[Item]):
@@ -26,16 +26,16 @@ class MemorySequences(Dataset[Item]):
         return len(self._sequences)
 
     def __getitem__(self, index: int) -> Item:
-        """One sequence and its target."""
+        """Return one sequence and its target."""
         sequence, target = self._sequences[index], self.targets[index]
         inputs = torch.from_numpy(sequence.astype(np.int64 if sequence.ndim == 1 else np.float32))
         kind = torch.int64 if self.targets.dtype.kind in "iu" else torch.float32
         return Item(inputs, torch.tensor(target, dtype=kind))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
-        """Several sequences."""
+        """Return several items."""
         return [self[index] for index in indices]
 
     def id(self, index: int) -> str:
-        """Its number."""
+        """Return the index as text."""
         return str(index)

@@ -1,4 +1,4 @@
-"""The Adding problem: read two marked numbers out of a long sequence and add them."""
+"""The Adding problem: add the two marked numbers of a long sequence."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paramixer.data.generated import Rule, generated, two_places
-from paramixer.data.progress import Counter, silent
-from paramixer.data.registry import Definition
+from paramixer.data.definition import Definition
+from paramixer.data.generated import Rule, draw_two_positions, generate_task
+from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import Task, TaskInfo
 
 TOLERANCE = 0.04
 """A prediction that is off by this much or more counts as wrong."""
 
 
-def targets(sequences: Tensor) -> Tensor:
-    """0.5 + the sum of the marked numbers / 4, for sequences ``[batch, length, 2]``."""
+def compute_targets(sequences: Tensor) -> Tensor:
+    """Return 0.5 + (sum of the marked numbers) / 4 for sequences ``[batch, length, 2]``."""
     numbers, marks = sequences.unbind(-1)
     return 0.5 + (numbers * marks).sum(-1) / 4
 
 
-def _numbers(words: NDArray[np.uint64]) -> NDArray[np.float32]:
-    """Two numbers from (-1, 1) a word, on a grid of 2^-23 that leaves out both ends."""
+def _to_numbers(words: NDArray[np.uint64]) -> NDArray[np.float32]:
+    """Return two numbers from (-1, 1) per word, on a grid of 2^-23 without the ends."""
     return ((words.view(np.uint32) >> 8).astype(np.float32) + np.float32(0.5)) * np.float32(2**-23) - np.float32(1)
 
 
 def _draw(words: NDArray[np.uint64], length: int) -> NDArray[np.float32]:
     sequence = np.zeros((length, 2), np.float32)
-    sequence[:, 0] = _numbers(words[2:])[:length]
-    # The marked numbers have a word of their own, so that a target is known without the sequence.
-    places = list(two_places(words[0], length))
-    sequence[places, 0] = _numbers(words[1:2])
-    sequence[places, 1] = 1
+    sequence[:, 0] = _to_numbers(words[2:])[:length]
+    # The marked numbers come from a word of their own, so that a target needs no sequence.
+    positions = list(draw_two_positions(words[0], length))
+    sequence[positions, 0] = _to_numbers(words[1:2])
+    sequence[positions, 1] = 1
     return sequence
 
 
 _RULE = Rule(
     words=lambda length: 2 + (length + 1) // 2,
     draw=_draw,
-    target=lambda words: 0.5 + float(_numbers(words[1:2]).sum()) / 4,
+    target=lambda words: 0.5 + float(_to_numbers(words[1:2]).sum()) / 4,
 )
 
 
@@ -50,11 +50,11 @@ def load(
     train: int | None = None,
     validation: int | None = None,
     test: int | None = None,
-    count: Counter = silent,
+    progress: Progress = no_progress,
 ) -> Task:
-    """The task at any length; 100 000 / 5 000 / 5 000 sequences unless said otherwise."""
+    """Return the task at any length; by default 100 000 / 5 000 / 5 000 sequences."""
     info = TaskInfo(name="adding", preset="adding", metric="error", target="value", length=length, features=2)
-    return generated(info, _RULE, seed, {"train": train, "validation": validation, "test": test})
+    return generate_task(info, _RULE, seed, {"train": train, "validation": validation, "test": test})
 
 
 TASKS = (

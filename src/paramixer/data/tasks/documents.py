@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paramixer.data.formats.texts import prepared_texts
-from paramixer.data.progress import Counter, silent
-from paramixer.data.registry import Definition
-from paramixer.data.samples import Shares
+from paramixer.data.definition import Definition
+from paramixer.data.progress import Progress, no_progress
+from paramixer.data.splits import Shares
 from paramixer.data.task import Task
+from paramixer.data.tasks.text import prepare_texts
 
 
 def load(
@@ -19,10 +19,10 @@ def load(
     text: str = "text",
     label: str = "category",
     encoding: str = "utf-8",
-    count: Counter = silent,
+    progress: Progress = no_progress,
 ) -> Task:
-    """The first N - 1 characters of every paper behind a CLS token; cut 70 / 20 / 10 where the source has no splits."""
-    return prepared_texts(
+    """Return the first N - 1 characters of every paper after a CLS token; without splits, cut 70 / 20 / 10."""
+    return prepare_texts(
         "documents",
         "documents-16k" if length <= 16384 else "documents-32k",
         source,
@@ -32,7 +32,7 @@ def load(
         label=label,
         encoding=encoding,
         shares=Shares(validation=0.2, test=0.1),
-        count=count,
+        progress=progress,
     )
 
 

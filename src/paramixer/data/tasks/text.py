@@ -1,14 +1,54 @@
-"""Text: is a review of the IMDB favourable? Character by character."""
+"""Text: is a review of the IMDB positive? Character by character."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
-from paramixer.data.formats.texts import prepared_texts
-from paramixer.data.progress import Counter, silent
-from paramixer.data.registry import Definition
-from paramixer.data.samples import Shares
-from paramixer.data.task import Task
+from paramixer.data.definition import Definition
+from paramixer.data.errors import check_integer
+from paramixer.data.formats.texts import read_texts
+from paramixer.data.preparation import write_samples
+from paramixer.data.progress import Progress, no_progress
+from paramixer.data.splits import Shares
+from paramixer.data.storage import cache
+from paramixer.data.storage.prepared import Preparation, prepare
+from paramixer.data.task import Task, TaskInfo
+
+
+def prepare_texts(
+    name: str,
+    preset: str,
+    source: Path,
+    *,
+    length: int,
+    seed: int,
+    text: str,
+    label: str,
+    encoding: str,
+    shares: Shares,
+    progress: Progress,
+) -> Task:
+    """Return the task of this name: the first N - 1 characters of every text after a CLS token, and its class."""
+    check_integer("length", length, 2)
+    settings = {"length": length, "seed": seed, "text": text, "label": label, "encoding": encoding, **asdict(shares)}
+
+    def build(preparation: Preparation) -> TaskInfo:
+        return write_samples(
+            preparation,
+            lambda: read_texts(source, text, label, encoding),
+            source=str(source),
+            name=name,
+            preset=preset,
+            length=length,
+            seed=seed,
+            settings=settings,
+            shares=shares,
+            target="class",
+            cls=True,
+        )
+
+    return prepare(name, {"source": cache.identify(source), **settings}, build, progress)
 
 
 def load(
@@ -20,10 +60,10 @@ def load(
     label: str = "label",
     encoding: str = "utf-8",
     validation: float = 0.1,
-    count: Counter = silent,
+    progress: Progress = no_progress,
 ) -> Task:
-    """Reviews cut to N - 1 characters behind a CLS token; the validation split is cut from the training texts."""
-    return prepared_texts(
+    """Return reviews cut to N - 1 characters after a CLS token; the validation split is cut from the training texts."""
+    return prepare_texts(
         "text",
         "text",
         source,
@@ -33,7 +73,7 @@ def load(
         label=label,
         encoding=encoding,
         shares=Shares(validation=validation),
-        count=count,
+        progress=progress,
     )
 
 

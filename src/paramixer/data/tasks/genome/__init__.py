@@ -1,5 +1,6 @@
 """Genome: which organism is a stretch of DNA from?"""
 
-from paramixer.data.tasks.genome.task import TASKS, kmer_baseline, load
+from paramixer.data.tasks.genome.genome import TASKS, load
+from paramixer.data.tasks.genome.kmers import score_kmers
 
-__all__ = ["TASKS", "kmer_baseline", "load"]
+__all__ = ["TASKS", "load", "score_kmers"]

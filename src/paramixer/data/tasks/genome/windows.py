@@ -1,4 +1,4 @@
-"""Windows cut from very long sequences of letters, such as chromosomes, and split by their position."""
+"""Windows of very long sequences, such as chromosomes, split by position."""
 
 from __future__ import annotations
 
@@ -11,55 +11,56 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from paramixer.data.rng import bits
-from paramixer.data.storage.arrow import Item, StoredSequences
+from paramixer.data.rng import draw_bits
+from paramixer.data.samples import Item
+from paramixer.data.storage.arrow import StoredSequences
 
-# Training regions are stored in pieces of about so many window starts, so that no whole chromosome is ever encoded.
+# Window starts per stored piece of a training region, so that no whole chromosome is ever encoded.
 _PIECE = 1 << 20
 _WITHOUT_N = re.compile("[^N]+")
 
 
 class Cut(NamedTuple):
-    """A part of a sequence, for one split."""
+    """A part of a sequence that belongs to one split."""
 
     split: str
     begin: int
     end: int
 
 
-def regions(bases: int, gap: int) -> list[Cut]:
-    """Which bases of a sequence are for which split: the first 60 %, the next 20 % and the last 20 %.
+def split_regions(bases: int, gap: int) -> list[Cut]:
+    """Return the region of each split: the first 60 % of the bases, the next 20 % and the last 20 %.
 
-    Validation and test give up ``gap`` bases at their beginning, so that no window touches one of another split.
+    Validation and test leave out ``gap`` bases at their beginning, so that no window touches one of another split.
     """
     first, second = bases * 6 // 10, bases * 8 // 10
     return [Cut("train", 0, first), Cut("validation", first + gap, second), Cut("test", second + gap, bases)]
 
 
-def cuts(sequence: str, length: int, stride: int) -> Iterator[Cut]:
-    """What to store of a sequence: windows for validation and test, and for training all that windows may be cut from.
+def cut_windows(sequence: str, length: int, stride: int) -> Iterator[Cut]:
+    """Yield what is stored of a sequence: windows for validation and test, and for training the pieces to draw from.
 
-    No cut has an N in it. Those for training are at least one window long and follow each other so that every window
-    is in exactly one of them. The gap between splits is as long as a window.
+    No cut has an N in it. Training pieces are at least one window long and overlap so that every window is in exactly
+    one of them. The gap between splits is as long as a window.
     """
     starts = stride * max(1, _PIECE // stride)
-    for split, begin, end in regions(len(sequence), length):
-        for found in _WITHOUT_N.finditer(sequence, begin, end):
+    for split, begin, end in split_regions(len(sequence), length):
+        for run in _WITHOUT_N.finditer(sequence, begin, end):
             step, width = (starts, starts + length - 1) if split == "train" else (length, length)
-            for at in range(found.start(), found.end() - length + 1, step):
-                yield Cut(split, at, min(at + width, found.end()))
+            for at in range(run.start(), run.end() - length + 1, step):
+                yield Cut(split, at, min(at + width, run.end()))
 
 
-def span(record: str, begin: int, end: int) -> str:
-    """How a part of a record is called: its first and last base, counted from 1."""
+def name_span(record: str, begin: int, end: int) -> str:
+    """Return the name of a part of a record: its first and last base, counted from 1."""
     return f"{record}:{begin + 1}-{end}"
 
 
 class WindowSequences(Dataset[Item]):
-    """Training windows that start anywhere in the stored cuts, each where its seed and index say.
+    """Training windows that start anywhere in the stored pieces, each at a start given by seed and index.
 
-    The starts of a cut are divided into equal slots of at most ``stride``, and one window starts in each: with a stride
-    of the window's length there are as many windows as fit side by side, with a smaller one more, which overlap.
+    The starts of a piece are divided into equal slots of at most ``stride``, and one window starts in each. With a
+    stride of the window's length there are as many windows as fit side by side; with a smaller one they overlap.
     """
 
     def __init__(self, stored: StoredSequences, length: int, stride: int, seed: int) -> None:
@@ -68,37 +69,37 @@ class WindowSequences(Dataset[Item]):
         self._slots = -(-self._starts // stride)
         self._firsts = np.cumsum([0, *self._slots])
         self.targets: NDArray[np.int64] = np.repeat(stored.targets, self._slots)
-        """Every window's class."""
+        """Class of every window."""
         self.lengths = np.full(len(self.targets), length, np.int64)
-        """All the same."""
+        """Length of every window; all are the same."""
         self.full_lengths = self.lengths
-        """Nothing is cut off."""
+        """Length before cutting; nothing is cut."""
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def __getitem__(self, index: int) -> Item:
-        """The window of this index, always the same one."""
+        """Return the window of this index, always the same one."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"item {index} of {len(self)}")
-        cut, start = self._place(index % len(self))
+        cut, start = self._locate(index % len(self))
         ids = self.stored.part(cut, start, start + self.length)
         return Item(torch.from_numpy(ids.astype(np.int64)), torch.tensor(int(self.stored.targets[cut])))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
-        """Several windows."""
+        """Return several items."""
         return [self[index] for index in indices]
 
     def id(self, index: int) -> str:
-        """The record, and the window's first and last base, counted from 1."""
-        cut, start = self._place(index)
+        """Return the record, and the window's first and last base, counted from 1."""
+        cut, start = self._locate(index)
         record, _, bases = self.stored.id(cut).rpartition(":")
         begin = int(bases.partition("-")[0]) - 1 + start
-        return span(record, begin, begin + self.length)
+        return name_span(record, begin, begin + self.length)
 
-    def _place(self, index: int) -> tuple[int, int]:
-        """The number of the cut, and where in it the window starts."""
+    def _locate(self, index: int) -> tuple[int, int]:
+        """Return the number of the piece, and the start of the window in it."""
         cut = int(np.searchsorted(self._firsts, index, "right")) - 1
         slot, slots, starts = index - int(self._firsts[cut]), int(self._slots[cut]), int(self._starts[cut])
         begin, end = slot * starts // slots, (slot + 1) * starts // slots
-        return cut, begin + (int(bits(1, self.seed, "train", index)[0]) * (end - begin) >> 64)
+        return cut, begin + (int(draw_bits(1, self.seed, "train", index)[0]) * (end - begin) >> 64)

@@ -7,27 +7,27 @@ from numpy.typing import NDArray
 
 from paramixer.data.tasks.pathfinder.scenes import DIRECTIONS, Scenes
 
-# Every pixel is looked at in so many places down and across.
+# Samples per pixel, down and across.
 _ANTIALIAS = 2
-# Ink is counted in whole steps, so that sums are exact and the same everywhere.
+# Ink is counted in whole steps, so that sums are exact and the same on every machine.
 _FULL = 256
 
 
-def drawn(scenes: Scenes, discs: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Pictures ``[scenes, window, window]`` of the scenes, with discs around the points ``[scenes, discs, 2]``."""
-    measures = scenes.plan.drawn
+def draw(scenes: Scenes, discs: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return images ``[scenes, window, window]`` of the scenes, with discs around the points ``[scenes, discs, 2]``."""
+    measures = scenes.plan.measures
     size = int(measures.window)
     headings = DIRECTIONS[scenes.headings]
-    lines = _covered(size, scenes.points[:, :, 1], headings, measures.paddle / 2, measures.thickness / 2)
-    spots = _covered(size, discs, np.broadcast_to(DIRECTIONS[0], discs.shape), 0, measures.marker)
+    lines = _compute_coverage(size, scenes.points[:, :, 1], headings, measures.paddle / 2, measures.thickness / 2)
+    spots = _compute_coverage(size, discs, np.broadcast_to(DIRECTIONS[0], discs.shape), 0, measures.marker)
     gray = np.minimum(np.maximum(lines * measures.contrast, spots), _FULL)
     return np.floor(gray * (255 / _FULL) + 0.5).astype(np.uint8)
 
 
-def _covered(
+def _compute_coverage(
     size: int, middles: NDArray[np.float64], headings: NDArray[np.float64], half: float, radius: float
 ) -> NDArray[np.float64]:
-    """How much of every pixel is within the radius of lines of this half length; a line of no length is a disc."""
+    """Return how much of every pixel is within the radius of lines of this half length; without length it is a disc."""
     count, side = len(middles), size * _ANTIALIAS
     reach = int(np.ceil((half + radius) * _ANTIALIAS)) + 1
     patch = np.arange(-reach, reach + 1)

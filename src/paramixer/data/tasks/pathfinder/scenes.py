@@ -1,7 +1,7 @@
 """Scenes of Pathfinder: dashed curves that keep their distance from each other and from themselves.
 
 A scene is grown dash by dash ("paddle" by paddle), many scenes at once, each from random words of its own. Only sums,
-products, square roots and rounded tables are used, which come out the same on every machine.
+products, square roots and rounded tables are used, whose results are the same on every machine.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ CONTOUR_LENGTHS = {"easy": 6, "medium": 9, "hard": 14}
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """How a scene of ``window`` x ``window`` pixels is drawn; lengths are in pixels."""
+    """Measures of a scene of ``window`` x ``window`` pixels, in pixels."""
 
     window: float = 32
-    """Side of the picture."""
+    """Side of the image."""
     padding: float = 1
-    """Empty at the border."""
+    """Empty margin at the border."""
     paddle: float = 2
     """Length of a paddle."""
     thickness: float = 0.5
-    """Of a paddle."""
+    """Thickness of a paddle."""
     margin: float = 1
-    """From a paddle to the next of its snake, and kept free around every snake."""
+    """Gap from a paddle to the next of its snake, and free space around every snake."""
     marker: float = 1.5
     """Radius of the discs at two ends."""
     seed_distance: float = 7
-    """From the beginning of one contour to that of the other."""
+    """Distance between the beginnings of the two contours."""
     continuity: float = 1.0
     """A turn by t is as likely as cos(continuity t)^2."""
     distractors: int = 20
-    """Paddles in distractor snakes, about."""
+    """Approximate number of paddles in distractors."""
     contrast: float = 1.5
     """Brightness of a pixel that a paddle covers; the product of LRA's contrasts of snakes and of paddles."""
 
@@ -59,8 +59,8 @@ _LRA = {
 }
 
 
-def measures(size: int) -> Measures:
-    """LRA's for 32 and 128 pixels (where it takes margins of 2 and 3); those of 32 pixels, scaled, for other sizes."""
+def choose_measures(size: int) -> Measures:
+    """Return LRA's measures for 32 and 128 pixels, except its margins of 2 and 3; else those of 32, scaled."""
     if size in _LRA:
         return _LRA[size]
     lengths = ("window", "padding", "paddle", "thickness", "margin", "marker", "seed_distance")
@@ -71,49 +71,49 @@ def measures(size: int) -> Measures:
 class Plan:
     """The order in which the paddles of a scene are placed: the contours, then the distractors."""
 
-    drawn: Measures
-    """How."""
+    measures: Measures
+    """Of the scene."""
     contour: int
-    """How many paddles a contour has."""
+    """Paddles per contour."""
     snakes: NDArray[np.int64]
-    """Which snake every paddle belongs to; 0 and 1 are the contours."""
+    """Snake of every paddle; 0 and 1 are the contours."""
     first: NDArray[np.int64]
-    """The first paddle of its snake."""
+    """First paddle of every paddle's snake."""
     before: NDArray[np.int64]
-    """The paddle before it in its snake; -1 for the first."""
+    """Paddle before every paddle in its snake; -1 for the first."""
     room: NDArray[np.float64]
-    """How far apart two paddles must be, squared, ``[paddles, paddles]``; 0 for those that need not."""
+    """Least squared distance of two paddles ``[paddles, paddles]``; 0 if there is none."""
     reach: NDArray[np.float64]
-    """How near their middles are, squared, where they could be nearer than that."""
+    """Squared distance of their middles below which they can be nearer than that."""
     edge: NDArray[np.float64]
-    """How far every paddle stays from the border."""
+    """Least distance of every paddle from the border."""
     turns: NDArray[np.int64]
-    """Turns from one paddle to the next, in directions; all of them are equally likely."""
+    """Turns from one paddle to the next, in directions; all are equally likely."""
 
 
-def plan(contour: int, drawn: Measures) -> Plan:
-    """For contours of so many paddles, and distractors of a third of that."""
+def plan_scenes(contour: int, measures: Measures) -> Plan:
+    """Return the plan for contours of so many paddles, and distractors of a third of that."""
     short = contour // 3
-    lengths = [contour, contour, *[short] * (drawn.distractors // short)]
+    lengths = [contour, contour, *[short] * (measures.distractors // short)]
     number = np.arange(sum(lengths))
     first = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
     before = np.where(number == first, -1, number - 1)
     # An end of a contour may carry a disc, which needs room too.
     is_end = np.isin(number, [0, contour - 1, contour, 2 * contour - 1])
-    own = np.where(is_end, drawn.marker + drawn.margin / 2, drawn.margin + drawn.thickness / 2)
-    # A paddle looks to those that were placed before it, except the one that it follows.
+    space = np.where(is_end, measures.marker + measures.margin / 2, measures.margin + measures.thickness / 2)
+    # A paddle keeps its distance from those placed before it, except the one that it follows.
     concerned = (number < number[:, None]) & (number != before[:, None])
-    apart = np.where(concerned, own[:, None] + own, 0)
+    apart = np.where(concerned, space[:, None] + space, 0)
     return Plan(
-        drawn=drawn,
+        measures=measures,
         contour=contour,
         snakes=np.repeat(np.arange(len(lengths)), lengths),
         first=first,
         before=before,
         room=apart**2,
-        reach=np.where(concerned, apart + drawn.paddle, 0) ** 2,
-        edge=drawn.padding + np.where(is_end, drawn.marker, drawn.thickness / 2),
-        turns=_turns(drawn.continuity),
+        reach=np.where(concerned, apart + measures.paddle, 0) ** 2,
+        edge=measures.padding + np.where(is_end, measures.marker, measures.thickness / 2),
+        turns=_make_turns(measures.continuity),
     )
 
 
@@ -126,22 +126,22 @@ class Scenes(NamedTuple):
     headings: NDArray[np.int64]
     """The direction of every paddle, ``[scenes, paddles]``."""
 
-    def marked(self, contours: NDArray[np.int64], paths: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Middles of the discs, ``[scenes, 2, 2]``: where a contour begins, and where it, or else the other, ends."""
+    def place_discs(self, contours: NDArray[np.int64], paths: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the discs' middles ``[scenes, 2, 2]``: where a contour begins, and where it or the other ends."""
         scenes, ending = np.arange(len(paths)), np.where(paths, contours, 1 - contours)
         begins = self.points[scenes, contours * self.plan.contour, 0]
         return np.stack([begins, self.points[scenes, (ending + 1) * self.plan.contour - 1, 2]], 1)
 
 
-def grown(chosen: Plan, words: Callable[[int, int], NDArray[np.uint64]], indices: Sequence[int]) -> Scenes:
-    """The scenes of these indices.
+def grow_scenes(plan: Plan, words: Callable[[int, int], NDArray[np.uint64]], indices: Sequence[int]) -> Scenes:
+    """Return the scenes of these indices.
 
     Args:
-        chosen: which paddles there are.
-        words: takes an index and a count, and gives the first so many random words of that index.
-        indices: of the scenes. What a scene is does not depend on those that are grown with it.
+        plan: which paddles there are.
+        words: takes an index and a count, and returns the first so many random words of that index.
+        indices: of the scenes. A scene does not depend on those that are grown with it.
     """
-    paddles = len(chosen.before)
+    paddles = len(plan.before)
     # Coordinates first: arithmetic on long rows is much faster than on pairs.
     points = np.zeros((2, 3, len(indices), paddles))
     headings = np.zeros((len(indices), paddles), np.int64)
@@ -153,75 +153,77 @@ def grown(chosen: Plan, words: Callable[[int, int], NDArray[np.uint64]], indices
             begin, end = step * _CANDIDATES, (step + _STEPS) * _CANDIDATES
             supply = np.stack([words(indices[scene], end)[begin:] for scene in active.tolist()])
             supply, rows = supply.reshape(len(active), _STEPS, _CANDIDATES), np.arange(len(active))
-        own_words, now = supply[rows, step % _STEPS], placed[active]
-        tails, turned = _proposed(chosen, own_words, points, headings, active, now)
-        proposed = tails[:, None] + _ALONG * (chosen.drawn.paddle * _UNITS[:, turned])[:, None]
-        fits = _fitting(chosen, proposed, points, active, now)
-        found = fits.any(1)
-        scenes, taken, number = active[found], fits[found].argmax(1), now[found]
-        points[:, :, scenes, number] = proposed[:, :, found, taken]
-        headings[scenes, number] = turned[found, taken]
+        step_words, now = supply[rows, step % _STEPS], placed[active]
+        tails, turned = _propose(plan, step_words, points, headings, active, now)
+        proposed = tails[:, None] + _ALONG * (plan.measures.paddle * _UNITS[:, turned])[:, None]
+        fits = _find_fitting(plan, proposed, points, active, now)
+        has_fit = fits.any(1)
+        scenes, candidate, number = active[has_fit], fits[has_fit].argmax(1), now[has_fit]
+        points[:, :, scenes, number] = proposed[:, :, has_fit, candidate]
+        headings[scenes, number] = turned[has_fit, candidate]
         placed[scenes] += 1
-        placed[active[~found]] -= _taken_back(chosen, own_words[~found, 0], now[~found])
+        placed[active[~has_fit]] -= _choose_removals(plan, step_words[~has_fit, 0], now[~has_fit])
         unfinished = placed[active] < paddles
         active, rows = active[unfinished], rows[unfinished]
         step += 1
-    return Scenes(chosen, points.transpose(2, 3, 1, 0), headings)
+    return Scenes(plan, points.transpose(2, 3, 1, 0), headings)
 
 
-def _proposed(
-    chosen: Plan,
+def _propose(
+    plan: Plan,
     words: NDArray[np.uint64],
     points: NDArray[np.float64],
     headings: NDArray[np.int64],
     active: NDArray[np.int64],
     now: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Where the next paddle may begin, ``[2, scenes, candidates]``, and its direction, ``[scenes, candidates]``."""
-    drawn, before = chosen.drawn, chosen.before[now]
+    """Return candidate beginnings ``[2, scenes, candidates]`` and directions ``[scenes, candidates]`` of paddles."""
+    measures, before = plan.measures, plan.before[now]
     old, any_direction = headings[active, before][:, None], (words >> 52).astype(np.int64)
-    turned = (old + chosen.turns[any_direction]) % len(DIRECTIONS)
-    tails = points[:, 2, active, before][..., None] + drawn.margin / 2 * (_UNITS[:, old] + _UNITS[:, turned])
+    turned = (old + plan.turns[any_direction]) % len(DIRECTIONS)
+    tails = points[:, 2, active, before][..., None] + measures.margin / 2 * (_UNITS[:, old] + _UNITS[:, turned])
     # The first contour begins in the middle, the second one beside it, and distractors anywhere.
     first = before < 0
     turned[first] = any_direction[first]
     words, now = words[first], now[first]
     anywhere = np.stack([words >> 32 & 0xFFFFF, words >> 12 & 0xFFFFF]).astype(np.float64) / 2**20
-    # All of its first paddle lies twice as far from the border as the second contour from it.
-    edge = 2 * drawn.seed_distance + drawn.paddle / 2
-    central = edge + anywhere * (drawn.window - 2 * edge) - drawn.paddle / 2 * _UNITS[:, turned[first]]
+    # Its first paddle is twice as far from the border as the second contour is from it.
+    edge = 2 * measures.seed_distance + measures.paddle / 2
+    central = edge + anywhere * (measures.window - 2 * edge) - measures.paddle / 2 * _UNITS[:, turned[first]]
     around = (words >> 32).astype(np.int64) % len(DIRECTIONS)
-    beside = points[:, 0, active[first], 0][..., None] + drawn.seed_distance * _UNITS[:, around]
-    choices = [now[:, None] == 0, now[:, None] == chosen.contour]
-    tails[:, first] = np.select(choices, [central, beside], anywhere * drawn.window)
+    beside = points[:, 0, active[first], 0][..., None] + measures.seed_distance * _UNITS[:, around]
+    choices = [now[:, None] == 0, now[:, None] == plan.contour]
+    tails[:, first] = np.select(choices, [central, beside], anywhere * measures.window)
     return tails, turned
 
 
-def _fitting(
-    chosen: Plan,
+def _find_fitting(
+    plan: Plan,
     proposed: NDArray[np.float64],
     points: NDArray[np.float64],
     active: NDArray[np.int64],
     now: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whether a candidate is inside and leaves room to all paddles but the one before it.
+    """Return whether each candidate is inside and far enough from all paddles but the one before it.
 
     Three points stand for a paddle; they are near enough to each other that no paddle could pass between them.
     """
-    edge, placed = chosen.edge[now][:, None], slice(0, now.max())
-    fits = np.asarray(((proposed >= edge) & (proposed <= chosen.drawn.window - edge)).all((0, 1)))
-    # Only paddles whose middles are near are looked at more closely.
-    apart = _squares(proposed[:, 1, ..., None], points[:, 1, active, None, placed])
-    near = (apart < chosen.reach[now, None, placed]) & fits[..., None]
+    edge, placed = plan.edge[now][:, None], slice(0, now.max())
+    fits = np.asarray(((proposed >= edge) & (proposed <= plan.measures.window - edge)).all((0, 1)))
+    # Exact distances are computed only for paddles whose middles are near.
+    apart = _square_distances(proposed[:, 1, ..., None], points[:, 1, active, None, placed])
+    near = (apart < plan.reach[now, None, placed]) & fits[..., None]
     scenes, candidates, others = np.nonzero(near)
-    nearest = _squares(proposed[:, :, None, scenes, candidates], points[:, None, :, active[scenes], others]).min((0, 1))
-    touching = nearest < chosen.room[now[scenes], others]
+    nearest = _square_distances(
+        proposed[:, :, None, scenes, candidates], points[:, None, :, active[scenes], others]
+    ).min((0, 1))
+    touching = nearest < plan.room[now[scenes], others]
     fits[scenes[touching], candidates[touching]] = False
     return fits
 
 
-def _squares(these: NDArray[np.float64], those: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared distances between points ``[2, ...]``."""
+def _square_distances(these: NDArray[np.float64], those: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the squared distances between points ``[2, ...]``."""
     down: NDArray[np.float64] = these[0] - those[0]
     right: NDArray[np.float64] = these[1] - those[1]
     down *= down
@@ -230,34 +232,34 @@ def _squares(these: NDArray[np.float64], those: NDArray[np.float64]) -> NDArray[
     return down
 
 
-def _taken_back(chosen: Plan, words: NDArray[np.uint64], now: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many paddles go where nothing fits: none, one, two, four or more, each half as likely as the one before.
+def _choose_removals(plan: Plan, words: NDArray[np.uint64], now: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many paddles to remove if nothing fits: none, one, two, four or more, each half as likely as the last.
 
-    They are the snake's own. One time in 256 all go, since a snake can leave no room to another one.
+    They are the last of the same snake. One time in 256 all are removed, since a snake can block another one.
     """
     low: NDArray[np.int64] = (words & 0xFFF | 0x1000).astype(np.int64)
     lowest = low & -low
-    return np.where(lowest > 0x80, now, np.minimum(lowest >> 1, now - chosen.first[now]))
+    return np.where(lowest > 0x80, now, np.minimum(lowest >> 1, now - plan.first[now]))
 
 
-def _directions(count: int) -> NDArray[np.float64]:
+def _make_directions(count: int) -> NDArray[np.float64]:
     angles = np.arange(count) * (2 * np.pi / count)
     # Rounded, since the last bits of sines differ between machines.
     rounded: NDArray[np.float64] = np.rint(np.stack([np.sin(angles), np.cos(angles)], -1) * 2**16) / 2**16
     return rounded
 
 
-def _turns(continuity: float) -> NDArray[np.int64]:
-    """Quantiles of the density cos(continuity t)^2, in directions."""
+def _make_turns(continuity: float) -> NDArray[np.int64]:
+    """Return quantiles of the density cos(continuity t)^2, in directions."""
     angles = np.linspace(-np.pi / 2, np.pi / 2, 2**14 + 1)
     shares = 0.5 + angles / np.pi + np.sin(2 * angles) / (2 * np.pi)
     middles = (np.arange(len(DIRECTIONS)) + 0.5) / len(DIRECTIONS)
     return np.rint(np.interp(middles, shares, angles) * (len(DIRECTIONS) / (2 * np.pi * continuity))).astype(np.int64)
 
 
-DIRECTIONS = _directions(4096)
-"""Unit vectors by number; the top 12 bits of a word name one."""
-# A scene takes so many words a step, and gets those for so many steps at once.
+DIRECTIONS = _make_directions(4096)
+"""Unit vectors by number; the top 12 bits of a word choose one."""
+# A scene takes so many words per step, and gets those for so many steps at once.
 _CANDIDATES, _STEPS = 8, 64
 _UNITS = np.ascontiguousarray(DIRECTIONS.T)
 _ALONG = np.array([0, 0.5, 1])[:, None, None]

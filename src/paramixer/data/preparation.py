@@ -1,0 +1,150 @@
+"""From samples, as any reader yields them, to prepared data: splits, classes, vocabulary, duplicates.
+
+The source is read two or three times and never held in memory: for the census, for the characters of train (if no
+vocabulary is given), and to write the sequences.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any, Literal
+
+from paramixer.data.census import (
+    Census,
+    find_duplicates,
+    infer_target,
+    measure_length,
+    name_classes,
+    number_targets,
+    parse_values,
+    take_census,
+)
+from paramixer.data.errors import DataError
+from paramixer.data.samples import Row, Sample
+from paramixer.data.splits import SPLITS, Shares, assign_splits
+from paramixer.data.storage.prepared import Preparation
+from paramixer.data.task import TaskInfo
+from paramixer.data.vocabulary import UNKNOWN, Vocabulary
+
+
+def write_samples(
+    preparation: Preparation,
+    read: Callable[[], Iterable[Sample]],
+    *,
+    source: str,
+    name: str,
+    preset: str,
+    length: int | None,
+    seed: int,
+    settings: dict[str, Any],
+    shares: Shares,
+    metric: Literal["accuracy", "error", "roc_auc", "mse"] | None = None,
+    target: Literal["class", "value"] | None = None,
+    vocabulary: Vocabulary | None = None,
+    cls: bool = False,
+    strict: bool = False,
+    classes: tuple[str, ...] | None = None,
+    longest: int | None = None,
+) -> TaskInfo:
+    """Write all samples and return the info about them.
+
+    Args:
+        preparation: writes the sequences.
+        read: reads the source from the beginning.
+        source: its name, for messages.
+        name: the task's name.
+        preset: the preset's name.
+        length: N; None for the longest sequence, at most ``longest``.
+        seed: of the random order in which splits are cut.
+        settings: saved with the info.
+        shares: of the splits that the source lacks.
+        metric: by default accuracy for classes and mse for values.
+        target: by default inferred from the targets.
+        vocabulary: of texts or token ids; by default the sorted characters of the training texts.
+        cls: whether a vocabulary that is made here has a CLS token, which comes first in every sequence.
+        strict: whether, with a vocabulary that is made here, characters that are not in train are an error.
+        classes: their names in order; by default the sorted labels of the training samples.
+        longest: see length.
+    """
+    census = take_census(preparation.track(read(), f"reading {source}"), vocabulary)
+    if not census.splits:
+        raise DataError("there is not a single sequence in it", source)
+    splits = assign_splits(census.splits, census.places, shares, seed, source)
+    kind = target or infer_target(census.targets)
+    names = name_classes(census, splits, classes, source) if kind == "class" else ()
+    targets = number_targets(census, names) if kind == "class" else parse_values(census)
+    if census.features is None and vocabulary is None:
+        pairs = _pair_with_splits(preparation.track(read(), "characters", len(splits)), splits, source)
+        vocabulary = _collect_vocabulary((sample for sample, split in pairs if split == "train"), cls, strict)
+    info = TaskInfo(
+        name=name,
+        preset=preset,
+        metric=metric or ("accuracy" if kind == "class" else "mse"),
+        target=kind,
+        length=_longest_length(census, vocabulary, longest) if length is None else length,
+        classes=names,
+        vocabulary=vocabulary if census.features is None else None,
+        features=census.features,
+        settings=settings,
+        notes=find_duplicates(census, splits),
+    )
+    dtype = "float32" if info.vocabulary is None else info.vocabulary.dtype
+    unknown: Counter[str] = Counter()
+    rows = _encode_samples(_pair_with_splits(read(), splits, source), targets, info, unknown)
+    preparation.write(rows, dtype, len(splits))
+    notes = [
+        f"{unknown[split]} of the {splits.count(split)} {split} sequences have symbols that are not in the vocabulary"
+        for split in SPLITS
+        if unknown[split]
+    ]
+    return dataclasses.replace(info, notes=(*info.notes, *notes))
+
+
+def _longest_length(census: Census, vocabulary: Vocabulary | None, longest: int | None) -> int:
+    most = max(census.lengths) + (vocabulary is not None and vocabulary.cls is not None)
+    return max(2, most if longest is None else min(most, longest))
+
+
+def _pair_with_splits(samples: Iterable[Sample], splits: list[str], source: str) -> Iterator[tuple[Sample, str]]:
+    """Yield the samples of another reading, each with its split."""
+    missing = object()
+    for sample, split in zip_longest(samples, splits, fillvalue=missing):
+        if not isinstance(sample, Sample) or not isinstance(split, str):
+            raise DataError("it changed while it was read; try again", source)
+        yield sample, split
+
+
+def _collect_vocabulary(training: Iterable[Sample], cls: bool, strict: bool) -> Vocabulary:
+    characters: set[str] = set()
+    for sample in training:
+        characters.update(sample.sequence)
+    vocabulary = Vocabulary.from_characters(characters, cls)
+    if not strict:
+        return vocabulary
+    return dataclasses.replace(vocabulary, symbols=tuple(symbol for symbol in vocabulary.symbols if symbol != UNKNOWN))
+
+
+def _encode_samples(
+    samples: Iterable[tuple[Sample, str]], targets: list[float], info: TaskInfo, unknown: Counter[str]
+) -> Iterator[tuple[str, Row]]:
+    """Yield every sample's row with its split, and count in ``unknown`` the sequences that have unknown symbols."""
+    vocabulary = info.vocabulary
+    added = int(vocabulary is not None and vocabulary.cls is not None)
+    # If a real letter such as N stands for the unknown, it is not worth a note.
+    counts_unknown = vocabulary is not None and UNKNOWN in vocabulary.symbols
+    for (sample, split), target in zip(samples, targets, strict=True):
+        full = added + measure_length(sample.sequence, vocabulary)
+        if vocabulary is not None and isinstance(sample.sequence, str):
+            try:
+                sequence = vocabulary.encode(sample.sequence, info.length)
+            except ValueError as error:
+                raise DataError(str(error), sample.place) from error
+            if counts_unknown:
+                unknown[split] += bool((sequence == vocabulary.unknown).any())
+        else:
+            assert not isinstance(sample.sequence, str)
+            sequence = sample.sequence[: info.length]
+        yield split, Row(sequence, target, full, sample.id)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.data.task import Item
+from paramixer.data.samples import Item
 from paramixer.training.batches import Collate, load_batches, order_epoch, take_share
 
 LENGTHS = np.random.Generator(np.random.Philox(1)).integers(1, 500, 1003)

@@ -15,7 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
 from paramixer.data.rng import permutation
-from paramixer.data.task import Item, Sequences, TaskInfo
+from paramixer.data.samples import Item
+from paramixer.data.task import Sequences, TaskInfo
 from paramixer.nn.config import SequenceConfig
 
 # Sequences of similar length are searched among so many batches.

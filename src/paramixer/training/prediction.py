@@ -20,7 +20,8 @@ from paramixer.data.errors import DataError
 from paramixer.data.formats import unlabeled
 from paramixer.data.formats.unlabeled import UnlabeledSequence
 from paramixer.data.progress import Progress, no_progress
-from paramixer.data.task import Item, TaskInfo
+from paramixer.data.samples import Item
+from paramixer.data.task import TaskInfo
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.training.batches import build_collate
 from paramixer.training.factory import load_model

@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 ENGINE := $(wildcard src/paramixer/ops/csrc/*)
 SANITIZED := .venv-sanitize
 
-.PHONY: setup test test-slow demo lint bench docs sanitize clean
+.PHONY: setup test test-slow check-results demo lint bench reproduce docs sanitize clean
 
 setup: $(INSTALLED)
 
@@ -16,10 +16,14 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(ENGINE)
 	touch $@
 
 test: setup
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow" tests
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow tests benchmarks experiments
+
+# The records under results/ and the pages made from them, apart from the tests of the library.
+check-results: setup
+	$(BIN)/python -m pytest -n auto -m "not slow" benchmarks experiments
 
 demo: setup
 	$(BIN)/python examples/demo.py
@@ -29,9 +33,13 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror src/paramixer/ops/csrc/*
 
 bench: setup
-	$(BIN)/paramixer bench figures
+	$(BIN)/python -m benchmarks targets
+
+reproduce: setup
+	$(BIN)/python -m experiments all
 
 docs: setup
 	$(BIN)/python docs/figures/links.py

@@ -7,5 +7,9 @@ class TrainingError(RuntimeError):
     """Training cannot go on, such as a loss that is not finite; the message names the remedy."""
 
 
+class BackendError(RuntimeError):
+    """A backend that was asked for by name cannot serve a call; the message says why."""
+
+
 class MissingExtraError(ImportError):
     """A package is missing that comes with an extra; the message names the extra."""

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Generator, nn
 
-from paramixer.baselines.config import BaselineConfig
+from paramixer.baselines.config import BaselineConfig as BaselineConfig
 from paramixer.baselines.sizing import match_size
 from paramixer.nn import pretrained
 from paramixer.nn.config import ParamixerConfig, SequenceConfig
@@ -231,6 +231,8 @@ def make_layer(config: BaselineConfig) -> nn.Module:
     from paramixer.baselines.layer import Layer
 
     baseline = get(config.model)
+    if baseline.closed_form:
+        raise ValueError(f"{config.model} is a whole model, without layers; build it")
     module: nn.Module = _import(baseline.implementation)(config)
     return module if baseline.complete_layer else Layer(config, module, feed_forward=baseline.has_feed_forward)
 

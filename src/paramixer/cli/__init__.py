@@ -1,4 +1,4 @@
-"""The command ``paramixer``. This module imports nothing but sys, so that Ctrl-C is handled from the first import on."""
+"""The command ``paramixer``. This module imports only sys, so that Ctrl-C is handled from the first import on."""
 
 import sys
 

@@ -86,8 +86,6 @@ def build_app() -> App:
         help_epilogue="Details: paramixer data COMMAND --help",
     )
     for name, function, summary, example in _DATA_COMMANDS:
-        data.command(
-            f"paramixer.cli.data:{function}", name=name, help=summary, help_epilogue=f"Example: {example}"
-        )
+        data.command(f"paramixer.cli.data:{function}", name=name, help=summary, help_epilogue=f"Example: {example}")
     app.command(data)
     return app

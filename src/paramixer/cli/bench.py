@@ -28,16 +28,19 @@ def bench(
     """
     from paramixer.bench import limits, tables
     from paramixer.bench.comparison import compare_implementations
-    from paramixer.bench.implementations import IMPLEMENTATIONS
+    from paramixer.bench.implementations import IMPLEMENTATIONS, check_names
     from paramixer.bench.progress import show_status
     from paramixer.bench.timing import use_threads
     from paramixer.cli.console import CommandConsole
-    from paramixer.machine import describe_machine
+    from paramixer.machine import describe_machine, serving_backend
 
     for name, number in {"rounds": rounds, "threads": threads}.items():
         if number is not None and number < 1:
             raise ValueError(f"{name}={number}; it must be at least 1")
     case = (chain or ChainOptions()).case()
+    check_names(only or ())
+    # A backend that cannot serve is refused before anything is measured.
+    serving_backend()
     console = CommandConsole()
     with use_threads(threads):
         with show_status(console) as notify:

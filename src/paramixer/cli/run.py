@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 
-from paramixer.errors import MissingExtraError, TrainingError
+from paramixer.errors import BackendError, MissingExtraError, TrainingError
 from paramixer.extras import describe_missing, needed_for
 
 # What a caller or a machine can get wrong. Every other exception is a bug and keeps its traceback.
-_USER_ERRORS = (ValueError, OSError, TrainingError, MissingExtraError)
+_USER_ERRORS = (ValueError, OSError, BackendError, TrainingError, MissingExtraError)
 
 
 def run(words: list[str]) -> int:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from paramixer.errors import BackendError
 from paramixer.ops import cpu, reference
 from paramixer.ops.chain import Chain
 
@@ -121,7 +122,7 @@ def select_backend(values: Tensor) -> Backend:
     _check_name(name, "PARAMIXER_BACKEND")
     reason = NOT_IMPLEMENTED.get(name) or _refusal(BACKENDS[name], values)
     if reason:
-        raise RuntimeError(f"backend {name!r} cannot serve this call: {reason}; use pm.backend('auto')")
+        raise BackendError(f"backend {name!r} cannot serve this call: {reason}; use pm.backend('auto')")
     return BACKENDS[name]
 
 

@@ -328,7 +328,7 @@ def test_bf16_and_adamw_run(tmp_path):
         ({"batch": 0}, "batch=0; it must be at least 1"),
         ({"minutes": math.inf}, "minutes=inf"),
         ({"until": "98"}, "METRIC=VALUE"),
-        ({"weight_decay": 0.1}, "needs optimizer='adamw'"),
+        ({"optimizer": "adam", "weight_decay": 0.1}, "needs optimizer='adamw'"),
         ({"steps": "many"}, "steps='many'; it must be a whole number"),
         ({"warmup": -1}, "warmup=-1; it must be at least 0"),
     ],

@@ -45,7 +45,7 @@ def fit_ngrams(
     run.truncate_lines(0)
 
     def write_record(outcome: Outcome | None) -> None:
-        described: dict[str, Any] = {name: settings[name] for name in ("recipe", "system") if name in settings}
+        described: dict[str, Any] = {name: settings[name] for name in ("recipe",) if name in settings}
         run.write_record(
             build_record(
                 task,

@@ -200,7 +200,7 @@ class _Run:
         return outcome
 
     def _record(self, folder: RunFolder, settings: dict[str, Any], outcome: Outcome | None) -> dict[str, Any]:
-        described: dict[str, Any] = {name: settings[name] for name in ("recipe", "system", "init") if name in settings}
+        described: dict[str, Any] = {name: settings[name] for name in ("recipe", "init") if name in settings}
         return build_record(
             self.task,
             self.model.config,

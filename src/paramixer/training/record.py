@@ -49,7 +49,7 @@ def build_record(
     Args:
         task: the data.
         config: of the model.
-        settings: recipe, system, init and training of the run.
+        settings: recipe, init and training of the run.
         parameters: how many the model has.
         seed: of the run.
         processes: how many train.
@@ -64,6 +64,7 @@ def build_record(
         "fingerprint": task.fingerprint,
         "preset": task.preset,
         "settings": task.settings,
+        "system": getattr(config, "model", "paramixer"),
         "model": asdict(config),
         "parameters": parameters,
         # The accuracy of always predicting the largest class.

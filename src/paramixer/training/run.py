@@ -168,7 +168,7 @@ def resume_run(
     if given:
         settings = dataclasses.replace(settings, training={**settings.training, **given})
     elif run.record.is_file() and run.read_record()["finished"]:
-        raise ValueError(f"{run.path} is finished; give more --steps, --epochs or --minutes to go on")
+        raise ValueError(f"{run.path} is finished; give more epochs, steps or minutes to go on")
     with show_progress(console) as progress:
         task = settings.load_task(progress)
     # The settings of a run are complete; the file of its recipe may be gone.

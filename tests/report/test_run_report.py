@@ -76,11 +76,13 @@ def test_comparison_has_one_column_per_run(run):
     assert [len(explorers) > 0 for explorers in read_explorers(text)] == [True, True, False]
 
 
-def test_runs_of_the_same_name_get_numbers(run, tmp_path):
+def test_runs_of_the_same_name_get_numbers_and_a_limit_of_sequences(run, page, tmp_path):
     copy = tmp_path / "order"
     shutil.copytree(run("order"), copy)
-    text = build_report([run("order"), copy], sequences=4)
+    text = build_report([run("order"), copy], sequences=5)
     assert f'<h2 id="name-2">2: {copy}</h2>' in text
+    assert text.count("5 of the 24 test sequences, evenly spaced") == 2
+    assert "All 24 test sequences: " in page("order")
     assert len(list_ids(text)) == len(set(list_ids(text)))
 
 
@@ -111,11 +113,6 @@ def test_page_of_a_damaged_model_omits_only_what_needs_it(run, tmp_path):
     assert "The model cannot be read: " in text
     assert read_explorers(text)[0] == []
     assert text.count("Predictions on test") == 1
-
-
-def test_number_of_predicted_sequences_is_limited(run, page):
-    assert "5 of the 24 test sequences, evenly spaced" in build_report([run("order")], sequences=5)
-    assert "All 24 test sequences: " in page("order")
 
 
 def test_many_classes_are_shown_by_their_confusions():

@@ -48,13 +48,13 @@ def explain_sequence(
             the largest attribution.
         target: name of the class to explain; by default the predicted class.
         window: positions per occlusion; by default chosen to give at most 64 windows.
-        progress: counts passes through the model.
+        progress: counts samples while data is prepared, and passes through the model.
     """
     folder = find_model_folder(run)
     model = load_model(folder)
     if not isinstance(model, SequenceModel):
         raise ValueError(f"{run} is a model of n-grams, which has no positions to explain")
-    sequence, info, place, label = _read_sequence(run, folder, index, split, file, text)
+    sequence, info, place, label = _read_sequence(run, folder, index, split, file, text, progress)
     class_number = None if target is None else _find_class(target, info)
     positions = None if position is None else [position]
     explanation = explain(model, sequence, positions, target=class_number, window=window, progress=progress)
@@ -82,7 +82,7 @@ def explain_sequence(
 
 
 def _read_sequence(
-    run: Path, folder: Path, index: int, split: str, file: Path | None, text: str | None
+    run: Path, folder: Path, index: int, split: str, file: Path | None, text: str | None, progress: Progress
 ) -> tuple[Tensor, TaskInfo, str, str | None]:
     """Return the sequence, its task, its place in words, and its label; None for a file, which has no labels."""
     if index < 0:
@@ -93,7 +93,7 @@ def _read_sequence(
         if item is None:
             raise ValueError(f"{file} has no sequence {index}")
         return torch.tensor(item.sequence), info, f"{file.name}, {item.id}", None
-    task = open_task(run)
+    task = open_task(run, progress)
     if split not in task.splits:
         raise ValueError(f"split={split!r}; it must be one of {', '.join(task.splits)}")
     sequences = task.splits[split]

@@ -23,14 +23,14 @@ def build_report(
         folders: run folders.
         sequences: predict at most this many test sequences per run, evenly spaced.
         batch: batch size.
-        progress: counts sequences.
+        progress: counts samples and sequences.
     """
     if not folders:
         raise ValueError("name at least one run folder")
     for name, number in (("sequences", sequences), ("batch", batch)):
         if number < 1:
             raise ValueError(f"{name}={number}; it must be at least 1")
-    runs = [open_run(folder) for folder in folders]
+    runs = [open_run(folder, progress) for folder in folders]
     if len({run.name for run in runs}) < len(runs):
         runs = [dataclasses.replace(run, name=f"{number}: {run.path}") for number, run in enumerate(runs, 1)]
     max_bytes = MAX_BYTES // len(runs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import Task
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.training.factory import load_model
@@ -67,8 +68,13 @@ class Run:
         return str(settings["protocol"]).upper() if system == "paramixer" else system
 
 
-def open_run(path: Path) -> Run:
-    """Read a run folder. A missing model or missing data becomes a note; a damaged record raises."""
+def open_run(path: Path, progress: Progress = no_progress) -> Run:
+    """Read a run folder. A missing model or missing data becomes a note; a damaged record raises.
+
+    Args:
+        path: the run folder.
+        progress: counts samples while data is prepared.
+    """
     if not path.is_dir():
         raise FileNotFoundError(f"there is no run folder {path}")
     folder = RunFolder(path)
@@ -86,7 +92,7 @@ def open_run(path: Path) -> Run:
     except (OSError, ValueError) as error:
         notes.append(f"The model cannot be read: {error}.")
     try:
-        task = open_task(path)
+        task = open_task(path, progress)
     except (OSError, ValueError) as error:
         notes.append(f"The data is not available: {error}.")
     return Run(path.resolve().name, path, config, record, lines, model, task, tuple(notes))

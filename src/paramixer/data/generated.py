@@ -10,9 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from paramixer.data.errors import check_integer
 from paramixer.data.rng import STREAMS, draw_bits
@@ -34,7 +32,7 @@ class Rule(NamedTuple):
     """Takes the first two words; returns the target."""
 
 
-class GeneratedSequences(Dataset[Item]):
+class GeneratedSequences:
     """One split of a generated task."""
 
     def __init__(self, rule: Rule, split: str, size: int, length: int, seed: int, classes: bool) -> None:
@@ -50,9 +48,7 @@ class GeneratedSequences(Dataset[Item]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"item {index} of {len(self)}")
         words = draw_bits(self.rule.words(self.length), self.seed, self.split, index % len(self))
-        target = self.rule.target(words)
-        inputs = torch.from_numpy(self.rule.draw(words, self.length))
-        return Item(inputs, torch.tensor(int(target)) if self.classes else torch.tensor(target))
+        return Item.from_array(self.rule.draw(words, self.length), self.rule.target(words), self.classes)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
         """Return several items."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -45,3 +46,12 @@ class Item(NamedTuple):
     """int64 ``[length]`` or float32 ``[length, features]``."""
     target: Tensor
     """int64 class or float32 value, a scalar."""
+
+    @classmethod
+    def from_array(cls, sequence: NDArray[Any], target: float, is_class: bool) -> Item:
+        """Return the item of token ids ``[length]`` or numbers ``[length, features]``, which are copied."""
+        # Processes that only prepare data never need torch, which takes seconds to import.
+        import torch
+
+        inputs = torch.from_numpy(sequence.astype(np.int64 if sequence.ndim == 1 else np.float32))
+        return cls(inputs, torch.tensor(int(target)) if is_class else torch.tensor(float(target)))

@@ -11,9 +11,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from paramixer.data.samples import Item, Row
 from paramixer.extras import needed_for
@@ -76,7 +74,7 @@ class Writer:
         self._rows, self._bytes = [], 0
 
 
-class StoredSequences(Dataset[Item]):
+class StoredSequences:
     """The sequences of one split, read from disk on access.
 
     Args:
@@ -128,9 +126,7 @@ class StoredSequences(Dataset[Item]):
         """Return one sequence and its target."""
         index = self._index(index)
         values = self.part(index, 0, int(self.lengths[index]))
-        inputs = torch.from_numpy(values.astype(np.int64 if self.features is None else np.float32))
-        target = self.targets[index]
-        return Item(inputs, torch.tensor(int(target)) if self.classes else torch.tensor(float(target)))
+        return Item.from_array(values, self.targets[index], self.classes)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
         """Return several items."""

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from paramixer.data.samples import Item
 
 
-class MemorySequences(Dataset[Item]):
+class MemorySequences:
     """Token ids ``[length]`` or numbers ``[length, features]``, each with its class or value."""
 
     def __init__(self, sequences: Sequence[NDArray[Any]], targets: NDArray[Any]) -> None:
@@ -27,10 +25,7 @@ class MemorySequences(Dataset[Item]):
 
     def __getitem__(self, index: int) -> Item:
         """Return one sequence and its target."""
-        sequence, target = self._sequences[index], self.targets[index]
-        inputs = torch.from_numpy(sequence.astype(np.int64 if sequence.ndim == 1 else np.float32))
-        kind = torch.int64 if self.targets.dtype.kind in "iu" else torch.float32
-        return Item(inputs, torch.tensor(target, dtype=kind))
+        return Item.from_array(self._sequences[index], self.targets[index], self.targets.dtype.kind in "iu")
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
         """Return several items."""

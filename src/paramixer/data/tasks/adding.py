@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from paramixer.data.definition import Definition
 from paramixer.data.generated import Rule, draw_two_positions, generate_task
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import Task, TaskInfo
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOLERANCE = 0.04
 """A prediction that is off by this much or more counts as wrong."""

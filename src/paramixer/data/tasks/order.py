@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from paramixer.data.definition import Definition
 from paramixer.data.generated import Rule, draw_two_positions, generate_task
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VOCABULARY = Vocabulary(symbols=tuple("abcdXY"))
 """Token ids 0 to 5; the first four are noise."""
@@ -25,6 +28,8 @@ def compute_targets(tokens: Tensor) -> Tensor:
 
 def encode(symbols: str) -> Tensor:
     """Return the token ids ``[length]`` of a string over the six symbols."""
+    import torch
+
     return torch.from_numpy(VOCABULARY.encode(symbols))
 
 

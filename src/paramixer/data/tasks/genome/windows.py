@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from paramixer.data.rng import draw_bits
 from paramixer.data.samples import Item
@@ -56,7 +54,7 @@ def name_span(record: str, begin: int, end: int) -> str:
     return f"{record}:{begin + 1}-{end}"
 
 
-class WindowSequences(Dataset[Item]):
+class WindowSequences:
     """Training windows that start anywhere in the stored pieces, each at a start given by seed and index.
 
     The starts of a piece are divided into equal slots of at most ``stride``, and one window starts in each. With a
@@ -84,7 +82,7 @@ class WindowSequences(Dataset[Item]):
             raise IndexError(f"item {index} of {len(self)}")
         cut, start = self._locate(index % len(self))
         ids = self.stored.part(cut, start, start + self.length)
-        return Item(torch.from_numpy(ids.astype(np.int64)), torch.tensor(int(self.stored.targets[cut])))
+        return Item.from_array(ids, self.stored.targets[cut], is_class=True)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Item]:
         """Return several items."""

@@ -1,4 +1,4 @@
-"""Explanations against the dense matrices and derivatives that they never make."""
+"""Explanations against dense matrices and derivatives, which they never form."""
 
 from __future__ import annotations
 
@@ -7,138 +7,152 @@ import torch
 
 import paramixer as pm
 from paramixer.baselines import registry
+from paramixer.baselines.config import BaselineConfig
+from paramixer.nn.sequence_model import Embedded, SequenceModel
 
-BASELINES = [name for name, found in registry.BASELINES.items() if not found.linear]
+BASELINES = [name for name, baseline in registry.BASELINES.items() if not baseline.closed_form]
 
 
-def model(**fields: object) -> pm.Paramixer:
-    settings = {"length": 20, "vocabulary": 7, "outputs": 3, "channels": 6, "hidden": 5, "blocks": 2, "pooling": "mean"}
-    config = pm.ParamixerConfig(**settings | fields)
+SETTINGS = {"length": 20, "vocabulary": 7, "outputs": 3, "channels": 6, "hidden": 5, "blocks": 2, "pooling": "mean"}
+
+
+def build(**fields: object) -> pm.Paramixer:
+    config = pm.ParamixerConfig(**SETTINGS | fields)
     return pm.Paramixer(config, generator=torch.Generator().manual_seed(1)).double()
+
+
+def build_baseline(name: str, **fields: object) -> SequenceModel:
+    config = BaselineConfig(**SETTINGS | {"model": name} | fields)
+    return registry.build(config, torch.Generator().manual_seed(1)).double()
 
 
 def tokens(count: int = 20) -> torch.Tensor:
     return torch.randint(1, 7, (count,), generator=torch.Generator().manual_seed(2))
 
 
-def matrices(network: pm.Paramixer, inputs: torch.Tensor, lengths: torch.Tensor | None) -> list[torch.Tensor]:
+def mixing_matrices(model: pm.Paramixer, inputs: torch.Tensor, lengths: torch.Tensor | None) -> list[torch.Tensor]:
     """A of every block, dense."""
-    first = network._embed(inputs[None])
-    values, found = first, []
-    for block in network.blocks:
-        written_from = first if network.config.link_input == "first" else values
-        found.append(block.mixing_matrix(written_from, lengths)[0])
-        values = block(values, written_from, lengths)
-    return found
+    first = model.embed(inputs[None]).values
+    values, matrices = first, []
+    for block in model.blocks:
+        link_input = first if model.config.link_input == "first" else values
+        matrices.append(block.mixing_matrix(link_input, lengths)[0])
+        values = block(values, link_input, lengths)
+    return matrices
 
 
 @pytest.mark.parametrize("residual", ["factor", "block", "none"])
 @pytest.mark.parametrize("link_input", ["first", "block"])
 @pytest.mark.parametrize(("padding", "count"), [("symbol", 20), ("length", 20), ("length", 13)])
 def test_rows_columns_and_rollout_are_those_of_the_dense_matrices(residual, link_input, padding, count):
-    network = model(residual=residual, link_input=link_input, padding=padding, pad=0 if padding == "symbol" else None)
-    found = pm.explain(network, tokens(count), [0, 5, count - 1])
+    model = build(residual=residual, link_input=link_input, padding=padding, pad=0 if padding == "symbol" else None)
+    explanation = pm.explain(model, tokens(count), [0, 5, count - 1])
     lengths = torch.tensor([count]) if padding == "length" else None
-    dense = matrices(network.eval(), tokens(count), lengths)
+    dense = mixing_matrices(model.eval(), tokens(count), lengths)
     for block, matrix in enumerate(dense):
-        torch.testing.assert_close(found.rows[block], matrix[[0, 5, count - 1]])
-        torch.testing.assert_close(found.columns[block], matrix.T[[0, 5, count - 1]])
-    torch.testing.assert_close(found.rollout, (dense[1] @ dense[0])[[0, 5, count - 1]])
+        torch.testing.assert_close(explanation.rows[block], matrix[[0, 5, count - 1]])
+        torch.testing.assert_close(explanation.columns[block], matrix.T[[0, 5, count - 1]])
+    torch.testing.assert_close(explanation.rollout, (dense[1] @ dense[0])[[0, 5, count - 1]])
 
 
-@pytest.mark.parametrize("mixer", ["paramixer", "transformer", "chordmixer"])
-def test_derivatives_are_exact(mixer):
-    network = model(mixer=mixer).eval()
-    found = pm.explain(network, tokens(), [3, 19])
-    first = network._embed(tokens()[None]).detach()
-    whole = torch.autograd.functional.jacobian(lambda start: network._mixed(start, None)[0, [3, 19]], first)[:, :, 0]
-    torch.testing.assert_close(found.jacobian, whole.square().sum((1, 3)).sqrt())
+@pytest.mark.parametrize("name", ["paramixer", "transformer", "chordmixer"])
+def test_derivatives_are_exact(name):
+    model = (build() if name == "paramixer" else build_baseline(name)).eval()
+    explanation = pm.explain(model, tokens(), [3, 19])
+    first = model.embed(tokens()[None]).values.detach()
+    full = torch.autograd.functional.jacobian(lambda start: model.mix(Embedded(start))[0, [3, 19]], first)[:, :, 0]
+    torch.testing.assert_close(explanation.jacobian, full.square().sum((1, 3)).sqrt())
 
 
-def test_derivatives_are_left_out_where_they_are_not_wanted():
-    network = model()
-    whole, quick = (pm.explain(network, tokens(), [3], derivatives=wanted) for wanted in (True, False))
+def test_derivatives_can_be_left_out():
+    model = build()
+    full, quick = (pm.explain(model, tokens(), [3], derivatives=derivatives) for derivatives in (True, False))
     assert quick.jacobian is None
-    assert whole.jacobian is not None
+    assert full.jacobian is not None
     for name in ("rows", "columns", "rollout", "evidence", "occlusion"):
-        assert torch.equal(getattr(quick, name), getattr(whole, name))
+        assert torch.equal(getattr(quick, name), getattr(full, name))
 
 
 def test_evidence_is_gradient_times_input_and_occlusion_a_difference():
-    network = model(positions=False).eval()
-    found = pm.explain(network, tokens(), target=1, window=6)
-    first = network._embed(tokens()[None]).detach().requires_grad_()
-    answer = network.head(network._mixed(first, None), None)[0]
+    model = build(positions=False).eval()
+    explanation = pm.explain(model, tokens(), target=1, window=6)
+    first = model.embed(tokens()[None]).values.detach().requires_grad_()
+    answer = model.answer(model.mix(Embedded(first)))[0]
     score = answer[1] - (answer[0] + answer[2]) / 2
     (gradient,) = torch.autograd.grad(score, first)
-    torch.testing.assert_close(found.evidence, (gradient * first)[0].sum(-1).detach())
+    torch.testing.assert_close(explanation.evidence, (gradient * first)[0].sum(-1).detach())
     for start, stop in ((0, 6), (6, 12), (12, 18), (18, 20)):
-        blotted = first.detach().clone()
-        blotted[0, start:stop] = first[0].mean(0).detach()
-        other = network.head(network._mixed(blotted, None), None)[0]
+        occluded = first.detach().clone()
+        occluded[0, start:stop] = first[0].mean(0).detach()
+        other = model.answer(model.mix(Embedded(occluded)))[0]
         fall = score - (other[1] - (other[0] + other[2]) / 2)
-        torch.testing.assert_close(found.occlusion[start:stop], fall.detach().expand(stop - start))
+        torch.testing.assert_close(explanation.occlusion[start:stop], fall.detach().expand(stop - start))
 
 
 def test_a_value_is_explained_too():
     config = pm.ParamixerConfig(length=16, features=2, outputs=1, target="value", channels=4, hidden=4)
-    found = pm.explain(pm.Paramixer(config), torch.randn(16, 2))
-    assert found.target is None
-    assert found.positions == (int(found.evidence.abs().argmax()),)
-    assert found.evidence.shape == found.occlusion.shape == (16,)
+    explanation = pm.explain(pm.Paramixer(config), torch.randn(16, 2))
+    assert explanation.target is None
+    assert explanation.positions == (int(explanation.evidence.abs().argmax()),)
+    assert explanation.evidence.shape == explanation.occlusion.shape == (16,)
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_rivals_have_derivatives_and_evidence(name):
-    config = pm.ParamixerConfig(length=20, vocabulary=7, outputs=3, channels=8, mixer=name, pooling="mean")
-    found = pm.explain(pm.Paramixer(config), tokens(), [4])
-    assert found.rows is found.columns is found.rollout is None
-    assert found.jacobian.isfinite().all()
-    assert found.evidence.abs().sum() > 0
-    assert found.occlusion.isfinite().all()
+def test_baselines_have_derivatives_and_evidence(name):
+    config = BaselineConfig(length=20, vocabulary=7, outputs=3, channels=8, model=name, pooling="mean")
+    explanation = pm.explain(registry.build(config), tokens(), [4])
+    assert explanation.rows is explanation.columns is explanation.rollout is None
+    assert explanation.jacobian.isfinite().all()
+    assert explanation.evidence.abs().sum() > 0
+    assert explanation.occlusion.isfinite().all()
 
 
 def test_the_model_is_left_as_it_was():
-    network = model(block_dropout=0.5).train()
-    one, other = (pm.explain(network, tokens()) for _ in range(2))
-    assert network.training
+    model = build(block_dropout=0.5).train()
+    one, other = (pm.explain(model, tokens()) for _ in range(2))
+    assert model.training
     assert torch.equal(one.evidence, other.evidence)
-    assert all(parameter.grad is None for parameter in network.parameters())
+    assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_what_cannot_be_explained_is_said():
+def test_what_cannot_be_explained_is_refused():
     with pytest.raises(ValueError, match="position 20 is outside the sequence, 0 to 19"):
-        pm.explain(model(), tokens(), [20])
+        pm.explain(build(), tokens(), [20])
     with pytest.raises(ValueError, match="target=3"):
-        pm.explain(model(), tokens(), target=3)
+        pm.explain(build(), tokens(), target=3)
     with pytest.raises(ValueError, match="answers at every position"):
-        pm.explain(model(pooling="token"), tokens())
+        pm.explain(build(pooling="token"), tokens())
+    with pytest.raises(ValueError, match="window=0; it must be at least 1"):
+        pm.explain(build(), tokens(), window=0)
+    ngrams = registry.build(BaselineConfig(length=20, vocabulary=7, outputs=3, model="ngrams", rank=16))
+    with pytest.raises(TypeError, match="a Ngrams has no embedding to explain"):
+        pm.explain(ngrams, tokens())
 
 
-def test_a_long_row_needs_no_square():
-    network = pm.Paramixer(pm.ParamixerConfig(length=16384, vocabulary=7, outputs=2, channels=4, hidden=4))
-    rows = network.blocks[0].mixing_rows(network._embed(torch.randint(7, (1, 16384))), [77])
+def test_a_long_row_needs_no_square_matrix():
+    model = pm.Paramixer(pm.ParamixerConfig(length=16384, vocabulary=7, outputs=2, channels=4, hidden=4))
+    rows = model.blocks[0].mixing_rows(model.embed(torch.randint(7, (1, 16384))).values, [77])
     assert rows.shape == (1, 1, 16384)
     assert (rows != 0).float().mean() > 0.99
 
 
 def test_it_works_inside_inference_mode_and_takes_tensors_only():
-    network = model().eval()
+    model = build().eval()
     with torch.inference_mode():
-        inside = pm.explain(network, tokens(), [3])
-    torch.testing.assert_close(inside.evidence, pm.explain(network, tokens(), [3]).evidence)
+        inside = pm.explain(model, tokens(), [3])
+    torch.testing.assert_close(inside.evidence, pm.explain(model, tokens(), [3]).evidence)
     with pytest.raises(TypeError, match="inputs are a list, expected a torch.Tensor"):
-        pm.explain(network, [1, 2, 3])
+        pm.explain(model, [1, 2, 3])
 
 
-def test_long_work_is_counted():
+def test_progress_sees_every_pass():
     seen = []
 
-    def count(items, what):
+    def progress(items, what):
         for item in items:
             seen.append(what)
             yield item
 
-    pm.explain(model(), tokens(), [3, 4], window=1, count=count)
+    pm.explain(build(), tokens(), [3, 4], window=1, progress=progress)
     assert seen.count("derivatives of the channels") == 2 * 6
-    assert seen.count("windows blotted out") == 3
+    assert seen.count("occluded windows") == 3

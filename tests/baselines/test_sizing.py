@@ -1,55 +1,40 @@
-"""Rivals of the same size."""
+"""Baselines of the same size, and with the settings of the paper's authors."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
 import paramixer as pm
 from paramixer.baselines import registry
-from paramixer.cli import main
-from paramixer.training.factory import config_for, parameters
 
-BASELINES = [name for name, found in registry.BASELINES.items() if not found.linear]
+BASELINES = [name for name, baseline in registry.BASELINES.items() if not baseline.closed_form]
 
 
 @pytest.mark.parametrize("name", BASELINES)
-@pytest.mark.parametrize(("task", "length"), [("order", 64), ("order", 300), ("adding", 128)])
-def test_a_matched_rival_has_as_many_parameters(name, task, length):
-    task = pm.data.load(task, length=length, train=4, validation=4, test=4)
-    own = parameters(config_for(task, {}))
-    rival = config_for(task, {"mixer": name}, match=True)
-    assert parameters(rival) == pytest.approx(own, rel=0.03)
-    assert rival.channels == 32
+@pytest.mark.parametrize(("preset", "length"), [("order", 64), ("order", 300), ("adding", 128)])
+def test_a_matched_baseline_has_as_many_parameters(name, preset, length):
+    base = pm.preset(preset, length=length)
+    with torch.device("meta"):
+        parameters = sum(parameter.numel() for parameter in pm.Paramixer(base, init=None).parameters())
+    config = registry.match_parameters(registry.configure(name, base, preset, {}), parameters)
+    assert registry.count_parameters(config) == pytest.approx(parameters, rel=0.03)
+    assert config.channels == 32
 
 
-def test_authors_settings_are_the_presets():
-    task = pm.data.load("order", length=64, train=4, validation=4, test=4)
-    found = config_for(task, {"mixer": "performer"})
-    assert (found.blocks, found.heads, found.hidden, found.channels) == (1, 1, 128, 32)
-    assert config_for(task, {"mixer": "transformer"}).hidden == 32
-    wider = config_for(task, {"mixer": "performer", "channels": 16, "heads": 2})
-    assert (wider.hidden, wider.heads) == (64, 2)
-    assert registry.baseline("transformer").authors["hfdna"] == {"blocks": 4, "heads": 4}
+def test_settings_are_those_of_the_papers_authors():
+    base = pm.preset("order", length=64)
+    performer = registry.configure("performer", base, "order", {})
+    assert (performer.blocks, performer.heads, performer.hidden, performer.channels) == (1, 1, 128, 32)
+    assert (performer.length, performer.vocabulary, performer.pooling) == (64, 6, "flat")
+    assert registry.configure("transformer", base, "order", {}).hidden == 32
+    narrow = registry.configure("performer", base, "order", {"channels": 16, "heads": 2})
+    assert (narrow.hidden, narrow.heads) == (64, 2)
+    genome = registry.configure("transformer", pm.preset("hfdna", length=64), "hfdna", {})
+    assert (genome.blocks, genome.heads) == (4, 4)
 
 
-def test_models_lists_every_one(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    assert main(["models", "--length", "64"]) == 0
-    text = capsys.readouterr().out
-    for name, rival in registry.BASELINES.items():
-        assert name in text
-        assert rival.title in text
-    assert "log² N" in text
-    assert main(["models", "--preset", "orden"]) == 2
-    assert "did you mean 'order'" in capsys.readouterr().err
-
-
-def test_models_says_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    real = registry.importlib.util.find_spec
-    monkeypatch.setattr(registry.importlib.util, "find_spec", lambda name: None if name == "linformer" else real(name))
-    assert main(["models", "--length", "16"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("linformer")]
-    assert " no " in line
-    assert main(["train", "order", "--model", "linformer"]) == 2
-    assert "pip install 'paramixer[baselines]'" in capsys.readouterr().err
+def test_ngrams_cannot_be_matched():
+    config = registry.configure("ngrams", pm.preset("order", length=64), "order", {})
+    with pytest.raises(ValueError, match="ngrams has as many parameters as columns; it cannot be matched"):
+        registry.match_parameters(config, 1000)

@@ -15,21 +15,21 @@ from transformers.models.mamba.modeling_mamba import MambaMixer
 from paramixer.baselines.config import BaselineConfig
 from paramixer.baselines.layer import check_heads, pad_to_multiple
 
-# That Mamba is slow without its kernels is said by ``paramixer models``, once.
+# ``paramixer models`` says that Mamba is slow without its kernels; one warning is enough.
 logging.getLogger("transformers.integrations.hub_kernels").addFilter(
     lambda record: "falling back to its reference" not in record.getMessage()
 )
 
 
 class Longformer(nn.Module):
-    """A sliding window, and position 0 sees all and is seen by all."""
+    """A sliding window; position 0 attends to all positions and all attend to it."""
 
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         self.window = config.window or min(64, 2 * max(2, config.length // 4))
         if self.window % 2:
             raise ValueError(
-                f"window={self.window}; Longformer's is half to the left, half to the right: choose it even"
+                f"window={self.window}; Longformer's window has equal halves to the left and right: choose it even"
             )
         settings = LongformerConfig(
             hidden_size=config.channels,
@@ -42,7 +42,7 @@ class Longformer(nn.Module):
         self.to_out = nn.Linear(config.channels, config.channels)
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         longer, valid = pad_to_multiple(inputs, valid, self.window, 2 * self.window)
         mask = longer.new_zeros(longer.shape[:2])
         if valid is not None:
@@ -57,8 +57,8 @@ class BigBird(nn.Module):
     """A window of three blocks, random blocks, and the first and last block global.
 
     The blocks depend on the padded length; it is always that of the longest sequence. transformers seeds numpy's global
-    random numbers for its random blocks: they are put back. Out of training it would look at block 0 instead of the
-    random blocks it has learned with; here it keeps them. It mixes dtypes under autocast, and so computes in float32.
+    generator for its random blocks: its state is restored. In evaluation mode it would attend to block 0 instead of the
+    random blocks it was trained with; here it keeps them. It mixes dtypes under autocast, and so computes in float32.
     """
 
     RANDOM = 3
@@ -66,7 +66,7 @@ class BigBird(nn.Module):
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
         self.block = config.window or min(64, max(1, config.length // 16))
-        # Fewer blocks leave no room for random ones.
+        # With fewer blocks there are no random ones.
         self.length = max(config.length, (6 + 2 * self.RANDOM) * self.block)
         settings = BigBirdConfig(
             hidden_size=config.channels,
@@ -81,28 +81,28 @@ class BigBird(nn.Module):
         self.to_out = nn.Linear(config.channels, config.channels)
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         longer, valid = pad_to_multiple(inputs, valid, self.block, self.length)
         mask = torch.ones(longer.shape[:2], device=longer.device) if valid is None else valid.float()
         blocked, band, rows, columns = BigBirdModel.create_masks_for_block_sparse_attn(mask, self.block)
-        known = np.random.get_state()  # noqa: NPY002
+        state = np.random.get_state()  # noqa: NPY002
         try:
             with torch.autocast(inputs.device.type, enabled=False):
                 mixed = self.inner(longer.float(), band, rows, columns, blocked, blocked)[0]
         finally:
-            np.random.set_state(known)  # noqa: NPY002
+            np.random.set_state(state)  # noqa: NPY002
         out: Tensor = self.to_out(mixed[:, : inputs.shape[1]].to(inputs.dtype))
         return out
 
     def train(self, mode: bool = True) -> BigBird:
-        """The attention itself has no dropout, and stays as it was trained."""
+        """Set the mode of all but the attention, which has no dropout and keeps its random blocks."""
         super().train(mode)
         self.inner.training = True
         return self
 
 
 class Mamba(nn.Module):
-    """Two selective state spaces, one for each direction, added; without its CUDA kernels a loop over the positions."""
+    """The sum of two selective state spaces, one per direction; a loop over the positions without its CUDA kernels."""
 
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
@@ -113,14 +113,14 @@ class Mamba(nn.Module):
         self.inner = nn.ModuleList(MambaMixer(settings, 0) for _ in range(2))
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`. Both directions meet the padding last, and it changes nothing."""
+        """Return mixed values, see :class:`~.layer.Attention`. Both directions read the padding last."""
         forward, backward = self.inner
-        mixed: Tensor = forward(inputs) + _reversed(backward(_reversed(inputs, valid)), valid)
+        mixed: Tensor = forward(inputs) + _reverse(backward(_reverse(inputs, valid)), valid)
         return mixed
 
 
-def _reversed(values: Tensor, valid: Tensor | None) -> Tensor:
-    """Every sequence from its end to its beginning; what lies past the end stays."""
+def _reverse(values: Tensor, valid: Tensor | None) -> Tensor:
+    """Return every sequence from its end to its beginning; positions past the end stay."""
     if valid is None:
         return values.flip(1)
     places = torch.arange(values.shape[1], device=values.device)

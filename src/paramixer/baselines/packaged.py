@@ -1,6 +1,6 @@
-"""Attention from packages: what each one wants of its input, and what has to be mended.
+"""Attention from packages, adapted to inputs of any length and to masks.
 
-Nothing is copied from the packages. What is wrong with them today, and what is done about it, stands at each class.
+Nothing is copied from the packages. Each class documents the package's problems and how they are avoided.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from paramixer.baselines.layer import check_heads, pad_to_multiple
 
 
 class Linformer(nn.Module):
-    """Keys and values are projected along the sequence; they have no bias, so that zeros add nothing."""
+    """Projects keys and values along the sequence; the projections have no bias, so that zeros add nothing."""
 
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Linformer(nn.Module):
         self.inner = LinformerSelfAttention(config.channels, config.length, k=rank, heads=heads, one_kv_head=True)
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         mixed: Tensor = self.inner(inputs)
         return mixed
 
@@ -37,12 +37,12 @@ class Linformer(nn.Module):
 class Performer(nn.Module):
     """Random positive features.
 
-    The package leaves masked positions out of the numerator only; here they leave the denominator too: the share of the
-    weight that lies on positions that count comes out of one more column of values, and is divided by. Its features are
-    drawn anew every 1000 training steps, as the package's own model does.
+    The package leaves masked positions out of the numerator only; here they leave the denominator too: one more column
+    of values gives the share of the weight on positions that count, by which the result is divided. The features are
+    redrawn every 1000 training steps, as in the package's own model.
     """
 
-    REDRAWN = 1000
+    REDRAW_EVERY = 1000
 
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
@@ -50,24 +50,24 @@ class Performer(nn.Module):
         each = config.channels // heads
         features = config.rank or max(each, int(each * torch.tensor(float(each)).log()))
         self.inner = SelfAttention(config.channels, heads=heads, dim_head=each, nb_features=features, causal=False)
-        self.inner.fast_attention = _Counted(self.inner.fast_attention)
+        self.inner.fast_attention = _MaskedAttention(self.inner.fast_attention)
         self.register_buffer("steps", torch.zeros(()))
         self.steps: Tensor
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
-        counted: _Counted = self.inner.fast_attention
+        """Return mixed values, see :class:`~.layer.Attention`."""
+        attention: _MaskedAttention = self.inner.fast_attention
         if self.training and torch.is_grad_enabled():
             self.steps += 1
-            if self.steps % self.REDRAWN == 0:
-                counted.inner.redraw_projection_matrix(inputs.device)
-        counted.valid = valid
+            if self.steps % self.REDRAW_EVERY == 0:
+                attention.inner.redraw_projection_matrix(inputs.device)
+        attention.valid = valid
         mixed: Tensor = self.inner(inputs)
-        counted.valid = None
+        attention.valid = None
         return mixed
 
 
-class _Counted(nn.Module):
+class _MaskedAttention(nn.Module):
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner: Any = inner
@@ -86,7 +86,7 @@ class Reformer(nn.Module):
     """Locality-sensitive hashing, in both directions, without the reversible residual (it saves memory with depth).
 
     Buckets depend on the padded length; it is always that of the longest sequence, so that a sequence's answer does
-    not depend on the others in its batch. Hashes are drawn anew in every pass: answers vary from pass to pass.
+    not depend on the others in its batch. Hashes are drawn in every pass: answers vary from pass to pass.
     """
 
     def __init__(self, config: BaselineConfig) -> None:
@@ -97,7 +97,7 @@ class Reformer(nn.Module):
         self.inner = LSHSelfAttention(config.channels, heads=heads, bucket_size=self.bucket, n_hashes=4, causal=False)
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         longer, valid = pad_to_multiple(inputs, valid, 2 * self.bucket, self.length)
         mixed: Tensor = self.inner(longer, input_mask=valid)
         # The package stores the buckets for a reversible backward pass, which is not used here.
@@ -108,7 +108,7 @@ class Reformer(nn.Module):
 class Nystromformer(nn.Module):
     """Landmarks are means of segments, which depend on the padded length; it is always that of the longest sequence.
 
-    The package pads on the left, and without a mask its padding takes part; it always gets one where it pads.
+    The package pads on the left, and without a mask its padding takes part; it always gets a mask if it pads.
     """
 
     def __init__(self, config: BaselineConfig) -> None:
@@ -125,7 +125,7 @@ class Nystromformer(nn.Module):
         )
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         longer, valid = pad_to_multiple(inputs, valid, self.landmarks, self.length)
         mixed: Tensor = self.inner(longer, mask=valid)
         return mixed[:, : inputs.shape[1]]
@@ -134,9 +134,9 @@ class Nystromformer(nn.Module):
 class TransformerLS(nn.Module):
     """Long-short attention: a window and a dynamic projection.
 
-    With a mask the package takes one head only (it forgets the heads in the shape of the mask), so that several heads
-    are several of its attentions, each with a share of the channels. Its mask does not fit bfloat16: it computes in
-    float32. Newer rotary-embedding-torch than 0.3.0 breaks it.
+    With a mask the package works with one head only (the shape of its mask has no heads), so that several heads are
+    several of its attentions, each with a share of the channels. Its mask does not fit bfloat16: it computes in
+    float32. It needs rotary-embedding-torch 0.3.0; newer versions break it.
     """
 
     def __init__(self, config: BaselineConfig) -> None:
@@ -144,7 +144,10 @@ class TransformerLS(nn.Module):
         heads = check_heads(config)
         each = config.channels // heads
         if each < 2:
-            raise ValueError(f"channels={config.channels} and heads={heads}; rotary positions need two channels a head")
+            raise ValueError(
+                f"channels={config.channels} and heads={heads}; "
+                "rotary positions need two channels per head: use fewer heads"
+            )
         self.window = config.window or 1
         rank = min(config.rank or 256, config.length)
         self.inner = nn.ModuleList(
@@ -155,7 +158,7 @@ class TransformerLS(nn.Module):
         )
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         longer, valid = pad_to_multiple(inputs, valid, self.window)
         with torch.autocast(inputs.device.type, enabled=False):
             mixed = torch.stack([head(longer.float(), mask=valid) for head in self.inner]).sum(0)

@@ -26,21 +26,21 @@ class S4D(nn.Module):
         self.direct = nn.Parameter(torch.randn(channels))
         self.to_out = nn.Linear(channels, 2 * channels)
 
-    def kernels(self, length: int) -> Tensor:
-        """The convolution of each direction and channel, ``[2, channels, length]``."""
+    def compute_kernels(self, length: int) -> Tensor:
+        """Return the convolution kernel of each direction and channel, ``[2, channels, length]``."""
         step = self.log_step.float().exp()[:, None]
         rate = torch.complex(-self.log_decay.float().exp(), self.frequency.float())
-        # Zero-order hold: the input is held for a step.
+        # Zero-order hold: the input is constant during a step.
         readout = torch.view_as_complex(self.readout.float().contiguous()) * ((rate * step).exp() - 1) / rate
         powers = ((rate * step)[..., None] * torch.arange(length, device=rate.device)).exp()
         return 2 * torch.einsum("dcn,cnl->dcl", readout, powers).real
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`. Zeros past the end leave the states as they are, in both directions."""
+        """Return mixed values, see :class:`~.layer.Attention`. Zeros past the end do not change the states."""
         length = inputs.shape[1]
         values = inputs.transpose(1, 2)
         with torch.autocast(inputs.device.type, enabled=False):
-            forward, backward = self.kernels(length)
+            forward, backward = self.compute_kernels(length)
             spectrum = torch.fft.rfft(values.float(), 2 * length) * torch.fft.rfft(_circular(forward, backward))
             mixed = torch.fft.irfft(spectrum, 2 * length)[..., :length] + self.direct[:, None] * values.float()
         out: Tensor = F.glu(self.to_out(F.gelu(mixed.to(inputs.dtype)).transpose(1, 2)))
@@ -48,6 +48,6 @@ class S4D(nn.Module):
 
 
 def _circular(forward: Tensor, backward: Tensor) -> Tensor:
-    """Both directions as one circular kernel of 2N: lags 0 to N - 1, a gap, then lags -(N - 1) to -1."""
+    """Return both directions as one circular kernel of 2N: lags 0 to N - 1, a gap, then lags -(N - 1) to -1."""
     length = forward.shape[-1]
     return torch.cat([forward, torch.zeros_like(forward[..., :1]), backward[..., : length - 1].flip(-1)], -1)

@@ -1,4 +1,4 @@
-"""Sinkhorn attention from sinkhorn_transformer: every bucket of positions with another that a sorting net chose."""
+"""Sinkhorn attention from sinkhorn_transformer: every bucket of positions attends to one that a sorting net chose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sinkhorn(nn.Module):
         self.inner = SinkhornSelfAttention(config.channels, self.bucket, self.length, heads=heads, causal=False)
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         longer, valid = pad_to_multiple(inputs, valid, self.bucket, self.length)
         mixed: Tensor = self.inner(longer, input_mask=valid)
         return mixed[:, : inputs.shape[1]]

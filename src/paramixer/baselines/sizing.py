@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ def match_size(
         target: the number of parameters.
         count: returns the number of parameters of a config.
     """
+    count = functools.cache(count)
     for name in size_fields:
         config = _fit_field(config, name, target, count)
         if count(config) <= 1.05 * target:

@@ -1,11 +1,11 @@
 """The Sparse Transformer in both its patterns, by reshaping into blocks: O(N sqrt N), no N x N mask.
 
 A block of ``stride`` positions, about sqrt N of them. Each pattern is two attentions in succession, so that after both
-every position has met every other:
+every position has reached every other:
 
 - strided: positions less than a stride away; then positions a multiple of the stride away.
-- fixed: positions of the same block; then the first few positions of every block. (The paper takes the last few: a
-  causal model has only then seen the block. In both directions the first serve as well, and every block has them.)
+- fixed: positions of the same block; then the first few positions of every block. (The paper takes the last few,
+  where a causal model has seen the block. In both directions the first few do as well, and every block has them.)
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from paramixer.baselines.layer import Heads, Layer, pad_to_multiple
 SUMMARIES = 8
 
 
-def stride_of(config: BaselineConfig) -> int:
-    """Positions in a block: ``window`` or about sqrt N."""
+def choose_stride(config: BaselineConfig) -> int:
+    """Return the number of positions in a block: ``window``, or about sqrt N."""
     return config.window or max(1, round(math.sqrt(config.length)))
 
 
 class _Blocked(Heads):
-    """Attention within blocks; what is in a block is up to the pattern."""
+    """Attention on queries, keys and values cut into blocks; a subclass defines the pattern."""
 
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__(config)
-        self.stride = stride_of(config)
+        self.stride = choose_stride(config)
 
     def forward(self, inputs: Tensor, valid: Tensor | None) -> Tensor:
-        """See :class:`~.layer.Attention`."""
+        """Return mixed values, see :class:`~.layer.Attention`."""
         length = inputs.shape[1]
         longer, valid = pad_to_multiple(inputs, valid, self.stride)
         # [batch, heads, blocks, stride, channels / heads]
@@ -44,39 +44,39 @@ class _Blocked(Heads):
         return self.merge(self.attend(query, key, value, blocks).flatten(2, 3)[:, :, :length])
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
-        """Mixed values in blocks; ``valid`` is ``[batch, 1, blocks, stride]``."""
-        raise TypeError(f"{type(self).__name__} has no pattern")
+        """Return mixed values in blocks; ``valid`` is ``[batch, 1, blocks, stride]``."""
+        raise NotImplementedError
 
 
 class Near(_Blocked):
     """Strided, first step: |i - j| < stride, which lies in three blocks."""
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
-        """The own block and its neighbours, masked to the distance."""
+        """Attend to the same block and its neighbors, masked by distance."""
         stride, blocks = self.stride, query.shape[2]
         places = torch.arange(stride, device=query.device)
         distance = places[:, None] + stride - torch.arange(3 * stride, device=query.device)
         allowed = distance.abs() < stride
         exists = query.new_ones(1, 1, blocks, stride, dtype=bool) if valid is None else valid  # type: ignore[call-overload]
-        allowed = allowed & _around(exists[..., None]).squeeze(-1)[..., None, :]
-        return _softmax_attention(query, _around(key), _around(value), allowed)
+        allowed = allowed & _with_neighbors(exists[..., None]).squeeze(-1)[..., None, :]
+        return _softmax_attention(query, _with_neighbors(key), _with_neighbors(value), allowed)
 
 
 class Strided(_Blocked):
     """Strided, second step: (i - j) is a multiple of the stride, a column of the blocks."""
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
-        """Columns of the blocks."""
+        """Attend within the columns of the blocks."""
         query, key, value = (part.transpose(2, 3) for part in (query, key, value))
         allowed = None if valid is None else valid.transpose(2, 3)[..., None, :]
         return _softmax_attention(query, key, value, allowed).transpose(2, 3)
 
 
 class Inside(_Blocked):
-    """Fixed, first step: the own block."""
+    """Fixed, first step: positions of the same block."""
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
-        """Block by block."""
+        """Attend within each block."""
         return _softmax_attention(query, key, value, None if valid is None else valid[..., None, :])
 
 
@@ -84,7 +84,7 @@ class Summaries(_Blocked):
     """Fixed, second step: the first few positions of every block."""
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
-        """Every position with the same keys."""
+        """Attend to the same keys from every position."""
         few = min(SUMMARIES, self.stride)
         blocks = query.shape[2]
         keys, values = (part[..., :few, :].flatten(2, 3) for part in (key, value))
@@ -93,23 +93,23 @@ class Summaries(_Blocked):
 
 
 def strided(config: BaselineConfig) -> nn.Module:
-    """One layer of the strided pattern."""
+    """Return one layer of the strided pattern."""
     return Layer(config, Near(config), Strided(config))
 
 
 def fixed(config: BaselineConfig) -> nn.Module:
-    """One layer of the fixed pattern."""
+    """Return one layer of the fixed pattern."""
     return Layer(config, Inside(config), Summaries(config))
 
 
-def _around(blocks: Tensor) -> Tensor:
-    """Every block between its neighbours: ``[batch, heads, blocks, 3 * stride, ...]``; zeros beyond the ends."""
+def _with_neighbors(blocks: Tensor) -> Tensor:
+    """Return every block with its neighbors, ``[batch, heads, blocks, 3 * stride, ...]``; zeros beyond the ends."""
     padded = F.pad(blocks, (0, 0, 0, 0, 1, 1))
     return torch.cat([padded[:, :, :-2], padded[:, :, 1:-1], padded[:, :, 2:]], 3)
 
 
 def _softmax_attention(query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
     if allowed is not None:
-        # Rows that may look nowhere would be NaN; nobody reads them.
+        # Rows without any allowed key would be NaN; they are not read.
         allowed = allowed | ~allowed.any(-1, keepdim=True)
     return F.scaled_dot_product_attention(query, key, value, allowed)

@@ -1,4 +1,4 @@
-"""The rivals that are written here, against the plain form of their equations."""
+"""The baselines implemented here, against the plain form of their equations."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import math
 import pytest
 import torch
 
-import paramixer as pm
 from paramixer.baselines import sparse
+from paramixer.baselines.config import BaselineConfig
 from paramixer.baselines.kernels import LinearTransformer, RandomFeatureAttention, gated_sums
-from paramixer.baselines.rings import CdilCnn, ChordMixer, turned_by
+from paramixer.baselines.rings import CdilCnn, ChordMixer, roll_within
 from paramixer.baselines.s4d import S4D
 
 
-def config(length: int, **fields: object) -> pm.ParamixerConfig:
-    return pm.ParamixerConfig(**{"length": length, "vocabulary": 9, "outputs": 3, "channels": 8} | fields)
+def config(length: int, **fields: object) -> BaselineConfig:
+    settings = {"length": length, "vocabulary": 9, "outputs": 3, "channels": 8, "model": "transformer"}
+    return BaselineConfig(**settings | fields)
 
 
 def masked_softmax(attention: sparse._Blocked, inputs: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """The dense twin: all pairs, and a mask."""
+    """The same by a dense softmax over all pairs and a mask."""
     query, key, value = attention.split(inputs)
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return attention.merge(scores.masked_fill(~mask, -torch.inf).softmax(-1) @ value)
@@ -46,13 +47,13 @@ def test_sparse_attention_is_its_dense_twin(kind, length, stride):
     upstream = torch.randn_like(found)
     for one, other in zip(*(torch.autograd.grad(out, inputs, upstream) for out in (found, expected)), strict=True):
         torch.testing.assert_close(one, other)
-    there = torch.arange(length) < torch.tensor([[length], [max(1, length // 2)]])
-    cut = masked_softmax(attention, inputs, mask & there[:, None, None]).nan_to_num()
-    torch.testing.assert_close(attention(inputs, there)[there], cut[there])
+    valid = torch.arange(length) < torch.tensor([[length], [max(1, length // 2)]])
+    cut = masked_softmax(attention, inputs, mask & valid[:, None, None]).nan_to_num()
+    torch.testing.assert_close(attention(inputs, valid)[valid], cut[valid])
 
 
 @pytest.mark.parametrize("pattern", [sparse.strided, sparse.fixed])
-def test_after_both_steps_everybody_has_met(pattern):
+def test_after_both_steps_every_position_has_reached_every_other(pattern):
     torch.manual_seed(0)
     layer = pattern(config(45, window=7))
     values = torch.randn(1, 45, 8, requires_grad=True)
@@ -60,7 +61,7 @@ def test_after_both_steps_everybody_has_met(pattern):
     assert torch.stack(reached).all()
 
 
-def test_linear_attention_is_a_normalised_product_of_features():
+def test_linear_attention_is_a_normalized_product_of_features():
     torch.manual_seed(0)
     attention = LinearTransformer(config(20, heads=2)).double()
     inputs = torch.randn(2, 20, 8, dtype=torch.float64)
@@ -91,46 +92,46 @@ def test_strong_forgetting_gives_no_nan():
     assert gradient.isfinite().all()
 
 
-def test_random_features_come_near_the_gaussian_kernel():
+def test_random_features_approximate_the_gaussian_kernel():
     torch.manual_seed(0)
     attention = RandomFeatureAttention(config(10, rank=20_000))
     one, other = (torch.nn.functional.normalize(torch.randn(1, 1, 5, 8), dim=-1) for _ in range(2))
-    found = attention._features(one) @ attention._features(other).transpose(-1, -2)
+    found = attention.compute_features(one) @ attention.compute_features(other).transpose(-1, -2)
     expected = torch.exp(-torch.cdist(one, other).square() / 2)
     torch.testing.assert_close(found, expected, rtol=0, atol=0.03)
 
 
-@pytest.mark.parametrize("turn", [0, 1, -1, 5, 30, -30])
-def test_every_sequence_turns_on_its_own_ring(turn):
+@pytest.mark.parametrize("shift", [0, 1, -1, 5, 30, -30])
+def test_every_sequence_rolls_on_its_own_ring(shift):
     values, lengths = torch.randn(3, 7, 2), torch.tensor([7, 4, 0])
-    turned = turned_by(values, turn, lengths)
+    rolled = roll_within(values, shift, lengths)
     for row, length in enumerate(lengths.tolist()):
-        torch.testing.assert_close(turned[row, :length], values[row, :length].roll(-turn, 0))
-    torch.testing.assert_close(turned_by(values, turn, None), values.roll(-turn, 1))
+        torch.testing.assert_close(rolled[row, :length], values[row, :length].roll(-shift, 0))
+    torch.testing.assert_close(roll_within(values, shift, None), values.roll(-shift, 1))
 
 
 @pytest.mark.parametrize("kind", [ChordMixer, CdilCnn])
 @pytest.mark.parametrize(("length", "channels"), [(2, 4), (3, 5), (33, 12), (64, 3), (50, 2)])
-def test_a_ring_reaches_everybody(kind, length, channels):
+def test_a_ring_reaches_every_position(kind, length, channels):
     torch.manual_seed(0)
     block = kind(config(length, channels=channels, hidden=64))
     for name, parameter in block.named_parameters():
         if name.startswith("convolutions") and name.endswith("bias"):
-            # No ReLU is shut.
+            # No ReLU is zero.
             torch.nn.init.constant_(parameter, 10.0)
     values = torch.randn(1, length, channels, requires_grad=True)
     gradient = torch.autograd.grad(block(values)[0, 0].sum(), values)[0]
     if channels > 2 or kind is CdilCnn:
         assert (gradient[0].abs().sum(-1) > 0).all()
     else:
-        # With one track that turns, a layer offers one distance; sums of them still reach everybody.
+        # With one rotated track, a layer offers one distance; their sums still reach most positions.
         assert (gradient[0].abs().sum(-1) > 0).float().mean() > 0.5
 
 
-def test_chordmixer_turns_its_tracks():
+def test_chordmixer_rotates_its_tracks():
     block = ChordMixer(config(16, channels=10))
     assert block.sizes == [2] * 5
-    assert block.turns == [[0, 1, 2, 4, 8]] * 4
+    assert block.shifts == [[0, 1, 2, 4, 8]] * 4
     for layer in block.layers:
         torch.nn.init.zeros_(layer[0].weight)
         torch.nn.init.zeros_(layer[2].weight)
@@ -148,16 +149,16 @@ def test_s4d_is_the_recurrence_in_both_directions():
     readout = torch.view_as_complex(space.readout.double())
     factor, drive = (rate * step).exp(), ((rate * step).exp() - 1) / rate
 
-    def scanned(inputs: torch.Tensor, direction: int) -> torch.Tensor:
+    def scan(inputs: torch.Tensor, direction: int) -> torch.Tensor:
         state, out = torch.zeros(8, 4, dtype=torch.complex128), []
         for place in inputs[0].double():
             state = factor * state + drive * place[:, None]
             out.append(2 * (readout[direction] * state).sum(-1).real)
         return torch.stack(out)
 
-    left = scanned(values, 0)
-    # The other way it reads from the next position on.
-    right = torch.cat([scanned(values.flip(1), 1).flip(0)[1:], torch.zeros(1, 8, dtype=torch.float64)])
+    left = scan(values, 0)
+    # Backward it reads from the next position on.
+    right = torch.cat([scan(values.flip(1), 1).flip(0)[1:], torch.zeros(1, 8, dtype=torch.float64)])
     mixed = left + right + space.direct.double() * values[0].double()
     expected = torch.nn.functional.glu(space.to_out(torch.nn.functional.gelu(mixed.float())))
     torch.testing.assert_close(space(values, None)[0], expected, rtol=1e-4, atol=1e-5)

@@ -1,1 +1,1 @@
-"""The paper's tables and figures: from a name to runs, from runs to records, from records to the table or figure."""
+"""The paper's tables and figures, from runs to records to tables: ``python -m experiments``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from experiments.records import write_json
 from paramixer.data import registry
 from paramixer.data.summary import draw_lengths, summarize
 from paramixer.data.task import Task
 from paramixer.explain import explain
 from paramixer.links import Cdil, Chord
 from paramixer.nn.model import Paramixer
-from paramixer.files import replace_file
 from paramixer.report.explanation_figure import draw_map_over_image
 from paramixer.report.sequence import view_sequence
 
@@ -30,20 +29,20 @@ if TYPE_CHECKING:
 LENGTH = 16
 
 
-def protocols(path: Path) -> None:
-    """How CHORD and CDIL link 16 positions, as a ring and as the factors' matrices."""
+def draw_protocols(path: Path) -> None:
+    """Draw how CHORD and CDIL link 16 positions, as a ring and as the factors' matrices."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": "links"}):
-        colours = mpl.colormaps["viridis"](np.linspace(0.1, 0.9, 5))
+        colors = mpl.colormaps["viridis"](np.linspace(0.1, 0.9, 5))
         chord, cdil = Chord().offsets(LENGTH).tolist(), Cdil(links=3).offsets(LENGTH).tolist()
         figure = Figure(figsize=(12, 2.7), layout="constrained")
         axes = figure.subplots(1, 5)
-        _ring(axes[0], chord[0], "CHORD: links of position 0", colours)
-        _matrix(axes[1], chord[0], "CHORD: every factor", colours)
-        _ring(axes[2], cdil[1], "CDIL, K = 3: factor 1", colours)
-        _matrix(axes[3], cdil[1], "CDIL: factor 1, dilation 2", colours)
+        _ring(axes[0], chord[0], "CHORD: links of position 0", colors)
+        _matrix(axes[1], chord[0], "CHORD: every factor", colors)
+        _ring(axes[2], cdil[1], "CDIL, K = 3: factor 1", colors)
+        _matrix(axes[3], cdil[1], "CDIL: factor 1, dilation 2", colors)
         full = torch.eye(LENGTH)
         for row in cdil:
             full = torch.stack([full.roll(-offset, 0) for offset in row]).sum(0)
@@ -56,8 +55,8 @@ def protocols(path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def network(path: Path) -> None:
-    """The whole model: what an MLP writes from every token, and how the chain uses it."""
+def draw_network(path: Path) -> None:
+    """Draw the whole model: what an MLP writes from every token, and how the chain uses it."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -67,13 +66,13 @@ def network(path: Path) -> None:
         axes.set_xlim(0, 10)
         axes.set_ylim(0, 3.6)
         axes.axis("off")
-        for x, wide, label, colour in (
+        for x, wide, label, color in (
             (0.1, 1.2, "sequence\nN tokens", "white"),
             (1.7, 1.5, "embedding\n+ positions", "#dcebf2"),
             (8.0, 0.9, "head", "#dcebf2"),
             (9.2, 0.75, "class\nor value", "white"),
         ):
-            _box(axes, x, 0.5, wide, 0.8, label, colour)
+            _box(axes, x, 0.5, wide, 0.8, label, color)
         axes.add_patch(mpl.patches.FancyBboxPatch((3.65, 0.2), 4.0, 3.2, "round,pad=0.06", fc="#f6f6f2", ec="0.6"))
         axes.text(7.6, 3.25, "block, B times", ha="right", va="top", color="0.35")
         _box(axes, 3.85, 0.5, 0.6, 0.8, "g", "#dcebf2")
@@ -95,71 +94,71 @@ def network(path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def examples(shown: Sequence[tuple[str, Paramixer, Task]], path: Path, count: int = 2) -> None:
-    """Pictures that a model was asked about, with what feeds their strongest position, and the evidence.
+def draw_examples(examples: Sequence[tuple[str, Paramixer, Task]], path: Path, count: int = 2) -> None:
+    """Draw test images with a row and a column of A for their strongest position, and the evidence for the answer.
 
     Args:
-        shown: names, models and tasks of pictures.
-        path: where to.
-        count: sequences of test from each.
+        examples: names, models and tasks of images.
+        path: of the picture.
+        count: test sequences of each.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     titles = ("the input", "row of A", "column of A", "evidence")
     with mpl.rc_context({"font.size": 8}):
-        figure = Figure(figsize=(1.9 * len(titles), 2.1 * count * len(shown)), layout="constrained")
-        panels = figure.subplots(count * len(shown), len(titles), squeeze=False)
+        figure = Figure(figsize=(1.9 * len(titles), 2.1 * count * len(examples)), layout="constrained")
+        panels = figure.subplots(count * len(examples), len(titles), squeeze=False)
         for row, line in enumerate(panels):
-            name, model, task = shown[row // count]
+            name, model, task = examples[row // count]
             item = task.test[row % count]
-            found = explain(model, item.inputs)
-            look = view_sequence(item.inputs, task)
-            if look.numbers is None or look.kind != "image" or found.rows is None or found.columns is None:
-                raise ValueError(f"{name} has no pictures, or its model no links")
-            side = len(look.numbers)
-            maps = (None, found.rows[0, 0], found.columns[0, 0], found.evidence)
-            said = task.classes[int(found.answer.argmax())]
+            explanation = explain(model, item.inputs)
+            view = view_sequence(item.inputs, task)
+            if view.numbers is None or view.kind != "image" or explanation.rows is None or explanation.columns is None:
+                raise ValueError(f"{name} has no images, or its model no links")
+            side = len(view.numbers)
+            maps = (None, explanation.rows[0, 0], explanation.columns[0, 0], explanation.evidence)
+            answer = task.classes[int(explanation.answer.argmax())]
+            target = task.classes[int(item.target)]
             for axes, title, values in zip(line, titles, maps, strict=True):
-                axes.imshow(look.numbers, cmap="gray", vmin=0, vmax=255)
+                axes.imshow(view.numbers, cmap="gray", vmin=0, vmax=255)
                 if values is not None:
                     draw_map_over_image(axes, values.double().reshape(side, side).numpy())
-                axes.set_title(f"{name}: {task.classes[int(item.target)]},\nanswer {said}" if values is None else title)
+                axes.set_title(f"{name}: {target},\nanswer {answer}" if values is None else title)
                 axes.axis("off")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
-def lengths(sources: Sources, results: Path, figures: Path, longest: int | None = None) -> list[Path]:
-    """How long the sequences of every task with files are; a record and a picture each.
+def measure_lengths(sources: Sources, results: Path, figures: Path, longest: int | None = None) -> list[Path]:
+    """Measure how long the sequences of every task with files are; writes a record and a picture each.
 
     Args:
         sources: where the files are.
-        results: where records are kept.
-        figures: where pictures go.
+        results: folder of the records.
+        figures: folder of the pictures.
         longest: N, in place of each task's own.
     """
-    made = []
+    paths = []
     for name, source in vars(sources).items():
         if source is None or name == "image":
             continue
         settings: dict[str, Any] = {"windows": True} if name == "genome" else {}
         task = registry.load(name, source=source, length=longest, **settings)
-        found = {split: dataclasses.asdict(summary) for split, summary in summarize(task).items()}
+        splits = {split: dataclasses.asdict(summary) for split, summary in summarize(task).items()}
         path = results / "figure-lengths" / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        document = {"format": 1, "task": name, "fingerprint": task.fingerprint, "length": task.length, "splits": found}
-        replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
+        document = {"format": 1, "task": name, "fingerprint": task.fingerprint, "length": task.length, "splits": splits}
+        write_json(path, document)
         figures.mkdir(parents=True, exist_ok=True)
         draw_lengths(task, figures / f"lengths-{name}.svg")
-        made.append(path)
-    return made
+        paths.append(path)
+    return paths
 
 
-def _box(axes: Axes, x: float, y: float, wide: float, tall: float, label: str, colour: str) -> None:
+def _box(axes: Axes, x: float, y: float, wide: float, tall: float, label: str, color: str) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    axes.add_patch(FancyBboxPatch((x, y), wide, tall, "round,pad=0,rounding_size=0.08", fc=colour, ec="0.25"))
+    axes.add_patch(FancyBboxPatch((x, y), wide, tall, "round,pad=0,rounding_size=0.08", fc=color, ec="0.25"))
     axes.text(x + wide / 2, y + tall / 2, label, ha="center", va="center")
 
 
@@ -167,14 +166,14 @@ def _arrow(axes: Axes, start: tuple[float, float], stop: tuple[float, float]) ->
     axes.annotate("", stop, start, arrowprops={"arrowstyle": "->", "color": "0.25", "linewidth": 1, "shrinkA": 0})
 
 
-def _ring(axes: Axes, offsets: list[int], title: str, colours: np.ndarray) -> None:
+def _ring(axes: Axes, offsets: list[int], title: str, colors: np.ndarray) -> None:
     angles = [math.pi / 2 - 2 * math.pi * i / LENGTH for i in range(LENGTH)]
     places = [(math.cos(angle), math.sin(angle)) for angle in angles]
     for i, (x, y) in enumerate(places):
         for k, offset in enumerate(offsets[1:], 1):
             u, v = places[(i + offset) % LENGTH]
             strength = 0.9 if i == 0 else 0.12
-            axes.plot([x, u], [y, v], color=colours[k % 5], alpha=strength, lw=1.8 if i == 0 else 0.8, zorder=1)
+            axes.plot([x, u], [y, v], color=colors[k % 5], alpha=strength, lw=1.8 if i == 0 else 0.8, zorder=1)
         axes.text(1.17 * x, 1.17 * y, str(i), ha="center", va="center", fontsize=7, color="0.3")
     axes.scatter([x for x, _ in places], [y for _, y in places], s=28, color="0.25", zorder=2)
     axes.set_title(title, fontsize=9, pad=10)
@@ -182,10 +181,10 @@ def _ring(axes: Axes, offsets: list[int], title: str, colours: np.ndarray) -> No
     axes.axis("off")
 
 
-def _matrix(axes: Axes, offsets: list[int], title: str, colours: np.ndarray) -> None:
+def _matrix(axes: Axes, offsets: list[int], title: str, colors: np.ndarray) -> None:
     image = np.ones((LENGTH, LENGTH, 4))
     for k, offset in reversed(list(enumerate(offsets))):
         rows = np.arange(LENGTH)
-        image[rows, (rows + offset) % LENGTH] = colours[k % 5]
+        image[rows, (rows + offset) % LENGTH] = colors[k % 5]
     axes.imshow(image)
     axes.set_title(title, fontsize=9)

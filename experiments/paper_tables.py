@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from paramixer.bench.tables import Table
 from experiments import published
 from experiments.cells import CDIL, CHORD
-from experiments.records import Kept, Summary, summarised
+from experiments.records import StoredRun, Summary, summarize
+from paramixer.bench.tables import Table
 
 TITLES = {
     "listops": "ListOps",
@@ -23,59 +23,64 @@ TITLES = {
     "documents-16k": "documents, 16k",
     "documents-32k": "documents, 32k",
 }
+SYNTHETIC = (("adding", "Adding"), ("order", "Temporal Order"))
 
-_GUESS = "always the largest class"
+_MAJORITY = "predicting the largest class"
 
 
-def synthetic(kept: Sequence[Kept]) -> list[Table]:
-    """Error against length, one table a task, of runs at one scale."""
-    drawn = []
-    for task, title in (("adding", "Adding"), ("order", "Temporal Order")):
-        lengths = sorted({int(one.column.split()[1]) for one in kept if one.column.startswith(f"{task} ")})
-        table = Table(f"{title}, error on test{_scale(kept)}", ["model", *(f"N = {length}" for length in lengths)])
-        for row in _rows(kept, task):
-            cells = [row]
-            for length in lengths:
-                found = summarised(kept, row, f"{task} {length}")
-                cells.append(_beside(found, published.error_cell(task, row, length), " %"))
-            table.rows.append(cells)
-        guesses = [_majority(kept, f"{task} {length}") for length in lengths]
-        if any(guesses):
-            table.rows.append([_GUESS, *guesses])
+def tabulate_synthetic(runs: Sequence[StoredRun]) -> list[Table]:
+    """Return error against length, one table per task, of runs at one scale."""
+    made = []
+    for task, title in SYNTHETIC:
+        lengths = sorted({int(run.column.split()[1]) for run in runs if run.column.startswith(f"{task} ")})
+        table = Table(f"{title}, error on test{_name_scale(runs)}", ["model", *(f"N = {n}" for n in lengths)])
+        for row in _list_rows(runs, task):
+            cells = [
+                _format_cell(summarize(runs, row, f"{task} {n}"), published.format_error(task, row, n), " %")
+                for n in lengths
+            ]
+            table.rows.append([row, *cells])
+        majority = [_format_majority(runs, f"{task} {n}") for n in lengths]
+        if any(majority):
+            table.rows.append([_MAJORITY, *majority])
         if table.rows:
-            drawn.append(table)
-    return drawn
+            made.append(table)
+    return made
 
 
-def accuracy(kept: Sequence[Kept], columns: Sequence[str], title: str) -> list[Table]:
-    """Models against tasks, of runs at one scale."""
-    there = [column for column in columns if any(one.column == column and not one.trial for one in kept)]
-    paper = published.table()
-    table = Table(f"{title}{_scale(kept)}", ["model", *(TITLES.get(column, column) for column in there)])
-    for row in _rows(kept, *there):
-        own = paper.get(row, {})
+def tabulate_accuracy(runs: Sequence[StoredRun], columns: Sequence[str], title: str) -> list[Table]:
+    """Return models against tasks, of runs at one scale."""
+    known = [column for column in columns if any(run.column == column and not run.trial for run in runs)]
+    paper = published.read_table()
+    table = Table(f"{title}{_name_scale(runs)}", ["model", *(TITLES.get(column, column) for column in known)])
+    for row in _list_rows(runs, *known):
+        theirs = paper.get(row, {})
         # Other organisms, but the same question.
-        own["genome"] = f"HFDNA, {own['hfdna']}" if "hfdna" in own else ""
-        table.rows.append([row, *(_beside(summarised(kept, row, name), own.get(name, ""), "") for name in there)])
-    majority = [_majority(kept, column) for column in there]
+        theirs["genome"] = f"HFDNA, {theirs['hfdna']}" if "hfdna" in theirs else ""
+        table.rows.append(
+            [row, *(_format_cell(summarize(runs, row, name), theirs.get(name, ""), "") for name in known)]
+        )
+    majority = [_format_majority(runs, column) for column in known]
     if any(majority):
-        table.rows.append([_GUESS, *majority])
-    return [table] if there else []
+        table.rows.append([_MAJORITY, *majority])
+    return [table] if known else []
 
 
-def lengths(spread: Sequence[dict[str, Any]]) -> Table:
-    """How long the sequences of every task with files are, as ``figures.lengths`` found."""
+def tabulate_lengths(documents: Sequence[dict[str, Any]]) -> Table:
+    """Return how long the sequences of every task with files are, as ``figures.measure_lengths`` recorded."""
     columns = ["task", "split", "sequences", "shortest", "median", "longest", "N", "cut to N"]
-    table = Table("Positions of a sequence", columns)
-    for one in spread:
-        for split, found in one["splits"].items():
-            counts = [found[name] for name in ("sequences", "shortest", "median", "longest")]
-            table.rows.append([one["task"], split, *map(str, counts), str(one["length"]), str(found["cut"])])
+    table = Table("Positions per sequence", columns)
+    for document in documents:
+        for split, summary in document["splits"].items():
+            counts = [summary[name] for name in ("sequences", "shortest", "median", "longest")]
+            table.rows.append(
+                [document["task"], split, *map(str, counts), str(document["length"]), str(summary["cut"])]
+            )
     return table
 
 
-def effort(kept: Iterable[Kept], title: str = "The runs") -> Table:
-    """What stands behind the numbers: scale, steps and time of every run that counts."""
+def tabulate_runs(runs: Iterable[StoredRun], title: str = "The runs") -> Table:
+    """Return scale, steps and time of every run that counts."""
     columns = [
         "experiment",
         "model",
@@ -86,53 +91,51 @@ def effort(kept: Iterable[Kept], title: str = "The runs") -> Table:
         "steps",
         "minutes",
         "threads",
-        "chosen on validation",
+        "best on validation",
         "test",
         "stopped",
     ]
     table = Table(title, columns)
-    for one in sorted(kept, key=lambda one: (one.experiment, one.column.split()[0], _number(one.column), one.row)):
-        if one.trial:
+    for run in sorted(runs, key=_sort_key):
+        if run.trial:
             continue
-        record = one.record
-        name = record["metric"]
+        record = run.record
         table.rows.append(
             [
-                one.experiment,
-                one.row,
-                one.column,
+                run.experiment,
+                run.row,
+                run.column,
                 str(record["seed"]),
-                one.scale,
+                run.scale,
                 str(record["parameters"]),
-                str(one.steps),
-                f"{one.minutes:.1f}",
+                str(run.steps),
+                f"{run.minutes:.1f}",
                 str(record.get("machine", {}).get("threads", "")),
-                f"{name} {record['validation']:.4f}",
-                f"{one.value:.4f}",
+                f"{record['metric']} {record['validation']:.4f}",
+                f"{run.value:.4f}",
                 str(record["stopped"]),
             ]
         )
     return table
 
 
-def draw_synthetic(kept: Sequence[Kept], path: Path) -> None:
-    """Error against length, both tasks."""
+def draw_synthetic(runs: Sequence[StoredRun], path: Path) -> None:
+    """Draw error against length, both tasks."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": "figure-synthetic", "font.size": 9}):
         figure = Figure(figsize=(9, 3.4), layout="constrained")
-        for axes, (task, title) in zip(
-            figure.subplots(1, 2, sharey=True), (("adding", "Adding"), ("order", "Temporal Order")), strict=True
-        ):
-            for row in _rows(kept, task):
+        for axes, (task, title) in zip(figure.subplots(1, 2, sharey=True), SYNTHETIC, strict=True):
+            for row in _list_rows(runs, task):
                 points = sorted(
-                    (int(column.split()[1]), 100 * found.mean)
-                    for column in {one.column for one in kept if one.column.startswith(f"{task} ")}
-                    if (found := summarised(kept, row, column)) is not None
+                    (int(column.split()[1]), 100 * summary.mean)
+                    for column in {run.column for run in runs if run.column.startswith(f"{task} ")}
+                    if (summary := summarize(runs, row, column)) is not None
                 )
-                own = row in (CHORD, CDIL)
-                axes.plot(*zip(*points, strict=True), "o-" if own else "s--", lw=2 if own else 1, ms=4, label=row)
+                is_ours = row in (CHORD, CDIL)
+                style = "o-" if is_ours else "s--"
+                axes.plot(*zip(*points, strict=True), style, lw=2 if is_ours else 1, ms=4, label=row)
             axes.set_xscale("log", base=2)
             axes.set_xlabel("N")
             axes.set_title(title)
@@ -144,42 +147,37 @@ def draw_synthetic(kept: Sequence[Kept], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def markdown(table: Table) -> str:
-    """For the page."""
-    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
-    return "\n".join([f"{table.title}:", "", *("| " + " | ".join(line) + " |" for line in lines)])
+def _list_rows(runs: Iterable[StoredRun], *tasks: str) -> list[str]:
+    """Return the models that have a run, ours first."""
+    rows = {run.row for run in runs if not run.trial and run.column.split()[0] in tasks}
+    return [row for row in (CHORD, CDIL) if row in rows] + sorted(rows - {CHORD, CDIL})
 
 
-def _rows(kept: Iterable[Kept], *starts: str) -> list[str]:
-    """Models that have a run, our own first."""
-    there = {one.row for one in kept if not one.trial and one.column.split()[0] in starts}
-    return [row for row in (CHORD, CDIL) if row in there] + sorted(there - {CHORD, CDIL})
+def _name_scale(runs: Sequence[StoredRun]) -> str:
+    return f", scale {runs[0].scale}" if runs else ""
 
 
-def _scale(kept: Sequence[Kept]) -> str:
-    return f", scale {kept[0].scale}" if kept else ""
+def _format_cell(summary: Summary | None, paper: str, unit: str) -> str:
+    """Return the measured number with its steps and time, and the paper's number."""
+    theirs = f"paper: {paper}" if paper else ""
+    if summary is None:
+        return f"({theirs})" if paper else ""
+    effort = f"{summary.steps:.0f} steps, {60 * summary.minutes:.0f} s"
+    return f"{summary.percent(unit)} ({'; '.join(filter(None, (effort, theirs)))})"
 
 
-def _beside(found: Summary | None, paper: str, unit: str) -> str:
-    """What was measured and what it took, with the paper's number."""
-    published_ = f"paper: {paper}" if paper else ""
-    if found is None:
-        return f"({published_})" if paper else ""
-    took = f"{found.steps:.0f} steps, {60 * found.minutes:.0f} s"
-    return f"{found.percent(unit)} ({'; '.join(filter(None, (took, published_)))})"
-
-
-def _majority(kept: Iterable[Kept], column: str) -> str:
-    """What somebody gets who always says the same."""
-    for one in kept:
-        if one.column == column and not one.trial and (share := one.record.get("majority")) is not None:
-            metric = one.record["metric"]
+def _format_majority(runs: Iterable[StoredRun], column: str) -> str:
+    """Return the metric of always predicting the largest class."""
+    for run in runs:
+        if run.column == column and not run.trial and (share := run.record.get("majority")) is not None:
+            metric = run.record["metric"]
             if metric == "error":
                 return f"{100 * (1 - share):.2f} %"
             return "50.00" if metric == "roc_auc" else f"{100 * share:.2f}"
     return ""
 
 
-def _number(column: str) -> float:
-    words = column.split()
-    return float(words[1]) if len(words) > 1 and words[1].isdigit() else math.inf
+def _sort_key(run: StoredRun) -> tuple[str, str, float, str]:
+    words = run.column.split()
+    length = float(words[1]) if len(words) > 1 and words[1].isdigit() else math.inf
+    return run.experiment, words[0], length, run.row

@@ -1,4 +1,4 @@
-"""The paper's own numbers, to stand beside ours. None of them was measured here."""
+"""The paper's own numbers, shown beside ours. None of them was measured here."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ Paramixer CDIL | 37.78 ± 0.28 | 83.32 ± 0.19 | 46.58 ± 0.05 | 67.13 ± 0.42
 """  # noqa: E501
 
 
-def table() -> dict[str, dict[str, str]]:
-    """Cells of the paper's tables, by model and column; what it does not have is missing."""
-    found: dict[str, dict[str, str]] = {}
+def read_table() -> dict[str, dict[str, str]]:
+    """Return the cells of the paper's tables, by model and column; what the paper does not have is missing."""
+    table: dict[str, dict[str, str]] = {}
     for line in _TABLE.strip().splitlines():
         model, *cells = (cell.strip() for cell in line.split("|"))
-        found[model] = {column: cell for column, cell in zip(COLUMNS, cells, strict=False) if cell}
-    return found
+        table[model] = {column: cell for column, cell in zip(COLUMNS, cells, strict=False) if cell}
+    return table
 
 
-def error_cell(task: str, model: str, length: int) -> str:
-    """The paper's error, as text; empty where it has none."""
+def format_error(task: str, model: str, length: int) -> str:
+    """Return the paper's error as text; empty if it has none."""
     known = ERRORS[task].get(model, {})
     if length not in known:
         return ""

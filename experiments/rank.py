@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from experiments.cells import Cell
+from experiments.records import StoredRun, find_final, read_json, read_runs, write_json
 from paramixer import machine
-from paramixer.data import registry
 from paramixer.nn.block import ParamixerBlock
-from paramixer.nn.model import Paramixer
-from paramixer.files import replace_file
-from experiments.cells import Cell, key
-from experiments.records import path_of, read_json
+from paramixer.nn.sequence_model import SequenceModel
+from paramixer.training.factory import load_model
+from paramixer.training.run import open_task
 
 NAME = "figure-rank"
 SEQUENCES = 8
@@ -26,52 +25,50 @@ SEQUENCES = 8
 NOISE = 1e-14
 
 
-def compare(cells: Sequence[Cell], results: Path, runs: Path) -> Path | None:
-    """Singular values from all runs of the figure; None while one of them is missing."""
-    found: dict[str, Any] = {}
+def compare_models(cells: Sequence[Cell], results: Path, folders: Path) -> Path | None:
+    """Write the singular values of all runs of the figure; None while a record or a trained model is missing."""
+    stored = read_runs(results, NAME)
+    models: dict[str, Any] = {}
     for cell in cells:
-        folder = runs / key(cell.final(cell.grid[0]), cell.scale) / "model"
-        if not (folder.is_dir() and path_of(results, cell, cell.final(cell.grid[0])).is_file()):
+        run = find_final(cell, stored)
+        if run is None or not (folders / run.key / "model").is_dir():
             return None
-        # In double precision: a product of many factors has singular values far below float32's noise.
-        model = Paramixer.from_pretrained(folder).double()
-        options = cell.options
-        task = registry.load(str(options.task), **options.given())
-        inputs = torch.stack([item.inputs for item in task.test.__getitems__(list(range(SEQUENCES)))])
-        inputs = inputs.double() if inputs.is_floating_point() else inputs
-        with torch.no_grad():
-            values = torch.linalg.svdvals(matrix(model, inputs))
-            low = logits(model, inputs)
-        scaled = (values / values[:, :1]).mean(0)
-        found[cell.row] = {
-            "singular_values": [float(value) for value in scaled],
-            "rank": _rank(values),
-            # Before the softmax; None for what has none.
-            "rank_of_logits": None if low is None else _rank(torch.linalg.svdvals(low)),
-            "above_a_thousandth": float((values > 1e-3 * values[:, :1]).sum(1).double().mean()),
-            "error": _error(results, cell),
-            "length": int(inputs.shape[1]),
-            "channels": model.config.channels,
-        }
-    document = {"format": 1, "scale": cells[0].scale, "models": found, "commit": machine.commit()}
+        models[cell.row] = _measure(run, folders / run.key)
     path = results / NAME / "singular-values.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, (json.dumps(document, indent=1) + "\n").encode())
+    write_json(path, {"format": 1, "scale": cells[0].scale, "models": models, "commit": machine.commit()})
     return path
 
 
-def _rank(values: Tensor) -> float:
+def _measure(run: StoredRun, folder: Path) -> dict[str, Any]:
+    # In double precision: a product of many factors has singular values far below float32's noise.
+    model = load_model(folder / "model").double()
+    assert isinstance(model, SequenceModel)
+    task = open_task(folder)
+    inputs = torch.stack([item.inputs for item in task.test.__getitems__(list(range(SEQUENCES)))])
+    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    with torch.no_grad():
+        values = torch.linalg.svdvals(compute_matrix(model, inputs))
+        logits = compute_logits(model, inputs)
+    scaled = (values / values[:, :1]).mean(0)
+    return {
+        "singular_values": [float(value) for value in scaled],
+        "rank": _count_rank(values),
+        # Before the softmax; None for a model without one.
+        "rank_of_logits": None if logits is None else _count_rank(torch.linalg.svdvals(logits)),
+        "above_a_thousandth": float((values > 1e-3 * values[:, :1]).sum(1).double().mean()),
+        "error": run.value,
+        "length": int(inputs.shape[1]),
+        "channels": model.config.channels,
+    }
+
+
+def _count_rank(values: Tensor) -> float:
     return float((values > NOISE * values[:, :1]).sum(1).double().mean())
 
 
-def _error(results: Path, cell: Cell) -> float:
-    kept = read_json(path_of(results, cell, cell.final(cell.grid[0])))
-    return float(kept["record"]["test"]["error"])
-
-
-def logits(model: Paramixer, inputs: Tensor) -> Tensor | None:
-    """Q K^T of the first layer of a Transformer with one head, ``[batch, length, length]``; None for Paramixer."""
-    values = model._embed(inputs)
+def compute_logits(model: SequenceModel, inputs: Tensor) -> Tensor | None:
+    """Return Q K^T, ``[batch, length, length]``, of the first layer of a Transformer; None for Paramixer."""
+    values = model.embed(inputs).values
     layer: Any = model.blocks[0]
     if isinstance(layer, ParamixerBlock):
         return None
@@ -82,9 +79,9 @@ def logits(model: Paramixer, inputs: Tensor) -> Tensor | None:
     return queries @ keys.mT
 
 
-def matrix(model: Paramixer, inputs: Tensor) -> Tensor:
-    """The first block's mixing matrix, ``[batch, length, length]``: A, or softmax(Q K^T)."""
-    values = model._embed(inputs)
+def compute_matrix(model: SequenceModel, inputs: Tensor) -> Tensor:
+    """Return the first block's mixing matrix, ``[batch, length, length]``: A, or softmax(Q K^T)."""
+    values = model.embed(inputs).values
     (block, *_) = model.blocks
     if isinstance(block, ParamixerBlock):
         return block.mixing_matrix(values)
@@ -95,26 +92,26 @@ def matrix(model: Paramixer, inputs: Tensor) -> Tensor:
     return attention
 
 
-def read(results: Path) -> dict[str, Any] | None:
-    """What :func:`compare` wrote."""
+def read_singular_values(results: Path) -> dict[str, Any] | None:
+    """Read what :func:`compare_models` wrote; None if there is nothing."""
     path = results / NAME / "singular-values.json"
     if not path.is_file():
         return None
-    found = read_json(path)
-    if not found.keys() >= {"scale", "models"}:
+    document = read_json(path)
+    if not document.keys() >= {"scale", "models"}:
         raise ValueError(f"{path} holds no singular values; restore it, or delete it to measure them again")
-    return found
+    return document
 
 
-def draw(found: dict[str, Any], path: Path) -> None:
-    """Singular values as shares of the largest, on a logarithmic axis."""
+def draw(document: dict[str, Any], path: Path) -> None:
+    """Draw singular values as shares of the largest, on a logarithmic axis."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": NAME, "font.size": 9}):
         figure = Figure(figsize=(7, 3.6), layout="constrained")
         axes = figure.add_subplot()
-        for name, model in found["models"].items():
+        for name, model in document["models"].items():
             values = np.maximum(model["singular_values"], 1e-16)
             axes.semilogy(
                 np.arange(1, len(values) + 1), values, label=f"{name}, rank {model['rank']:.0f} of {len(values)}"

@@ -1,4 +1,4 @@
-"""Tiny files in the forms of the real data, so that the whole pipe can be tried anywhere. They teach nothing."""
+"""Tiny files in the forms of the real data, to try every experiment anywhere. Nothing can be learned from them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from experiments.cells import Sources
 _LETTERS = "abcdefghijklmnopqrstuvwxyz "
 
 
-def sources(folder: Path) -> Sources:
-    """The same files every time, written where they are missing."""
+def write_stand_ins(folder: Path) -> Sources:
+    """Write the files that are missing, the same every time, and return where they are."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(0)
     image = folder / "image.npz"

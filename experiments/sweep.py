@@ -1,188 +1,184 @@
-"""A list of cells, run one after another: what is finished is never run twice, what was interrupted goes on."""
+"""A list of cells, run one after another: a finished run is never repeated, an interrupted one goes on."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import shutil
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.table import Table
 
+from experiments.cells import Cell, Overrides, settings_key
+from experiments.records import StoredRun, find_final, find_run, read_runs, write_run
 from paramixer.baselines import registry
-from experiments.cells import Cell, Settings, key
-from experiments.records import Kept, keep, path_of, read_all
-from paramixer.training import checkpoint
-from paramixer.training.command import TrainOptions, train
-from paramixer.training.progress import Silent
-from paramixer.training.record import Outcome
+from paramixer.bench.tables import Table, render
+from paramixer.training.loop import Callback, Interrupted, Loop
+from paramixer.training.run import RunSettings, resume_run, start_run
 from paramixer.training.run_folder import RunFolder
+
+_WAITING = "waiting"
+_REFRESH_SECONDS = 0.5
 
 
 class Sweep:
-    """Runs cells and keeps their records.
+    """Runs cells and stores their records.
 
     Args:
         cells: in the order in which they are run.
-        results: where records are kept.
-        runs: where run folders are.
+        results: folder of the records.
+        runs: folder of the run folders.
         console: where the table is shown.
-        minutes: stop after so many; what is under way is saved and goes on next time.
+        minutes: stop after so many; the current run is saved and goes on next time.
     """
 
     def __init__(
         self, cells: Sequence[Cell], results: Path, runs: Path, console: Console, minutes: float | None = None
     ) -> None:
         self.cells, self.results, self.runs, self.console = cells, results, runs, console
-        self.ends = None if minutes is None else time.monotonic() + 60 * minutes
-        self.states = ["waiting"] * len(cells)
-        known = {one.key: one for one in read_all(results)}
-        for number, cell in enumerate(cells):
-            if (found := _final(cell, known)) is not None:
-                self.states[number] = f"done: {_told(found)}"
+        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        stored = read_runs(results)
+        self.states = [_describe_final(find_final(cell, stored)) for cell in cells]
 
     def run(self) -> int:
-        """Everything that is not done; returns how many cells are."""
-        with Live(get_renderable=self.table, console=self.console, auto_refresh=False, transient=True) as live:
+        """Run everything that is not done; returns the number of cells that are."""
+        with Live(get_renderable=self._render, console=self.console, auto_refresh=False, transient=True) as live:
             if not self.console.is_terminal:
                 live.stop()
             for number, cell in enumerate(self.cells):
-                if self.over:
+                if self.is_over:
                     break
-                if self.states[number] == "waiting":
+                if self.states[number] == _WAITING:
                     try:
-                        self._cell(number, cell, live)
+                        self._run_cell(number, cell, live)
                     except (RuntimeError, ValueError, OSError, ImportError, MemoryError) as error:
                         # Out of memory, a missing package, missing data: the other cells can still be run.
                         self.states[number] = f"failed: {error}"
-        self.console.print(self.table())
-        return sum(told.startswith("done") for told in self.states)
+        self.console.print(self._render())
+        return sum(state.startswith("done") for state in self.states)
 
     @property
     def failed(self) -> list[str]:
         """Cells that could not be run, and why."""
         return [
-            f"{cell.row} {cell.column}: {told.removeprefix('failed: ')}"
-            for cell, told in zip(self.cells, self.states, strict=True)
-            if told.startswith("failed")
+            f"{cell.row} {cell.column}: {state.removeprefix('failed: ')}"
+            for cell, state in zip(self.cells, self.states, strict=True)
+            if state.startswith("failed")
         ]
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the time is up."""
-        return self.ends is not None and time.monotonic() > self.ends
+        return self.deadline is not None and time.monotonic() > self.deadline
 
     def table(self) -> Table:
-        """What is done, running and waiting."""
-        table = Table("experiment", "model", "cell", "seed", "state", box=box.SIMPLE_HEAD)
-        for cell, told in zip(self.cells, self.states, strict=True):
-            table.add_row(cell.experiment, cell.row, cell.column, str(cell.options.seed), told)
-        return table
+        """Return what is done, running and waiting."""
+        rows = [
+            [cell.row, cell.column, str(cell.settings.seed), state]
+            for cell, state in zip(self.cells, self.states, strict=True)
+        ]
+        return Table(", ".join(dict.fromkeys(cell.experiment for cell in self.cells)), _COLUMNS, rows)
 
-    def _cell(self, number: int, cell: Cell, live: Live) -> None:
-        choice: Settings = cell.grid[0]
+    def _render(self) -> RenderableType:
+        return render(self.table())
+
+    def _run_cell(self, number: int, cell: Cell, live: Live) -> None:
+        choice: Overrides = cell.choices[0]
         trials = cell.trials()
-        for place, options in enumerate(trials):
-            if not self._once(number, cell, options, f"trial {place + 1} of {len(trials)}", live):
+        for place, settings in enumerate(trials):
+            if not self._run_once(number, cell, settings, f"trial {place + 1} of {len(trials)}", live):
                 return
         if trials:
-            choice = self._best(cell, trials)
-        self._once(number, cell, cell.final(choice), "", live)
+            choice = self._choose(cell, trials)
+        self._run_once(number, cell, cell.final(choice), "", live)
 
-    def _best(self, cell: Cell, trials: list[TrainOptions]) -> Settings:
-        """By loss on validation: in a few minutes slow models stay near a guess, where the metric is luck."""
-        known = {one.key: one for one in read_all(self.results, cell.experiment)}
-        found = [known[key(options, cell.scale)].record for options in trials]
-        losses = [min(filter(math.isfinite, _losses(record)), default=math.inf) for record in found]
-        return cell.grid[losses.index(min(losses))]
+    def _choose(self, cell: Cell, trials: list[RunSettings]) -> Overrides:
+        """Choose by loss on validation: after a few minutes slow models are near a guess, where the metric is noise."""
+        stored = read_runs(self.results, cell.experiment)
+        losses = [_lowest_loss(find_run(cell, settings, stored)) for settings in trials]
+        return cell.choices[losses.index(min(losses))]
 
-    def _once(self, number: int, cell: Cell, options: TrainOptions, what: str, live: Live) -> bool:
-        """One run, unless it is done; whether it is afterwards."""
-        if path_of(self.results, cell, options).is_file():
+    def _run_once(self, number: int, cell: Cell, settings: RunSettings, trial: str, live: Live) -> bool:
+        """Do one run, unless there is a record; returns whether there is one afterwards."""
+        if find_run(cell, settings, read_runs(self.results, cell.experiment)) is not None:
             return True
-        if self.over:
+        if self.is_over:
             return False
-        folder = self.runs / key(options, cell.scale)
-        display = _Watched(self, number, what, live)
-        quiet = Console(quiet=True)
-        started = folder / "config.yaml"
-        if started.is_file() and _in_one_go(options) and not RunFolder(folder).read_record()["finished"]:
-            shutil.rmtree(folder)
-        words = TrainOptions(resume=folder) if started.is_file() else dataclasses.replace(options, out=folder)
-        if not (started.is_file() and RunFolder(folder).read_record()["finished"]):
+        folder = RunFolder(self.runs / settings_key(settings, cell.scale))
+        watcher = _Watcher(self, number, trial, live)
+        is_finished = folder.config.is_file() and folder.read_record()["finished"]
+        if folder.config.is_file() and not is_finished and _is_closed_form(settings):
+            shutil.rmtree(folder.path)
+        if not is_finished:
             try:
-                # What only helps to choose does not look at test.
-                train(words, quiet, display, test=not what)
-            except KeyboardInterrupt:
-                if self.over:
-                    self.states[number] = "interrupted, goes on next time"
-                    return False
-                raise
-        record = RunFolder(folder).read_record()
-        kept = keep(self.results, cell, options, bool(what), record)
-        if not what:
-            self.states[number] = f"done: {record['metric']} {record['test'][record['metric']]:.4f}"
+                # A run that only helps to choose is not evaluated on test.
+                if folder.config.is_file():
+                    resume_run(folder.path, callbacks=[watcher], test=not trial)
+                else:
+                    start_run(settings, folder.path, callbacks=[watcher], test=not trial)
+            except Interrupted:
+                if not self.is_over:
+                    raise
+                self.states[number] = "interrupted, goes on next time"
+                return False
+        record = folder.read_record()
+        path = write_run(self.results, cell, settings, bool(trial), record)
+        metric = record["metric"]
+        value = record["validation"] if trial else record["test"][metric]
+        if not trial:
+            self.states[number] = f"done: {metric} {value:.4f}"
         if not self.console.is_terminal:
-            told = f"{cell.row}, {cell.column}{', ' + what if what else ''}: {record['metric']}"
-            value = record["validation"] if what else record["test"][record["metric"]]
-            self.console.print(f"{told} {value:.4f} ({kept.name})", highlight=False)
+            name = ", ".join(filter(None, (cell.row, cell.column, trial)))
+            self.console.print(f"{name}: {metric} {value:.4f} ({path.name})", highlight=False, soft_wrap=True)
         live.refresh()
         return True
 
 
-class _Watched(Silent):
-    """Shows where a run is in the sweep's table, and ends it when the sweep's time is up."""
+class _Watcher(Callback):
+    """Shows the state of a run in the sweep's table, and interrupts it when the sweep's time is up."""
 
-    def __init__(self, sweep: Sweep, number: int, what: str, live: Live) -> None:
+    def __init__(self, sweep: Sweep, number: int, trial: str, live: Live) -> None:
         self._sweep, self._number, self._live = sweep, number, live
-        self._what = f"{what}, " if what else ""
-        self._shown = 0.0
-        self._latest = ""
+        self._prefix = f"running: {trial}, " if trial else "running: "
+        self._shown_at = 0.0
+        self._validation = ""
 
-    def step(self, progress: checkpoint.Progress) -> None:
-        if self._sweep.over:
-            # As Ctrl-C would: the loop saves and says so.
-            signal.raise_signal(signal.SIGINT)
-        if time.monotonic() - self._shown > 0.5:
-            self._shown = time.monotonic()
-            self._tell(f"running: {self._what}step {progress.step}{self._latest}")
+    def on_step(self, loop: Loop) -> None:
+        """Show the step now and then."""
+        if self._sweep.is_over:
+            loop.interrupt("the end of the sweep's minutes")
+        if time.monotonic() - self._shown_at > _REFRESH_SECONDS:
+            self._shown_at = time.monotonic()
+            self._show(loop)
 
-    def evaluated(self, progress: checkpoint.Progress, found: dict[str, float]) -> None:
-        name = next(name for name in found if name != "loss")
-        self._latest = f", {name} {found[name]:.4f}"
-        self._tell(f"running: {self._what}step {progress.step}{self._latest}")
+    def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
+        """Show the metric."""
+        name = next(name for name in metrics if name != "loss")
+        self._validation = f", {name} {metrics[name]:.4f}"
+        self._show(loop)
 
-    def finished(self, outcome: Outcome) -> None:
-        self._tell("running: writing")
-
-    def _tell(self, text: str) -> None:
-        self._sweep.states[self._number] = text
+    def _show(self, loop: Loop) -> None:
+        self._sweep.states[self._number] = f"{self._prefix}step {loop.progress.step}{self._validation}"
         if self._sweep.console.is_terminal:
             self._live.refresh()
 
 
-def _in_one_go(options: TrainOptions) -> bool:
-    """Whether the model is fitted all at once, so that an interrupted run begins anew."""
-    name = options.model.get("mixer", registry.OWN)
-    return name != registry.OWN and registry.baseline(name).linear
+_COLUMNS = ["model", "cell", "seed", "state"]
 
 
-def _final(cell: Cell, known: dict[str, Kept]) -> Kept | None:
-    """The record that counts, if the cell has one."""
-    wanted = [key(cell.final(choice), cell.scale) for choice in cell.grid]
-    return next((known[name] for name in wanted if name in known and not known[name].trial), None)
+def _is_closed_form(settings: RunSettings) -> bool:
+    """Whether the model is fitted in one go, so that an interrupted run starts over."""
+    return settings.system in registry.BASELINES and registry.get(settings.system).closed_form
 
 
-def _losses(record: dict[str, Any]) -> list[float]:
-    return [line["loss"] for line in record["epochs"]]
+def _lowest_loss(run: StoredRun | None) -> float:
+    losses = [] if run is None else [line["loss"] for line in run.record["epochs"]]
+    return min(filter(math.isfinite, losses), default=math.inf)
 
 
-def _told(kept: Kept) -> str:
-    return f"{kept.record['metric']} {kept.value:.4f}, {kept.steps} steps, {kept.minutes:.1f} min"
+def _describe_final(run: StoredRun | None) -> str:
+    if run is None:
+        return _WAITING
+    return f"done: {run.record['metric']} {run.value:.4f}, {run.steps} steps, {run.minutes:.1f} min"

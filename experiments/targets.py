@@ -1,4 +1,4 @@
-"""What two cores were hoped to reach in bounded minutes, and what they did: measured, and what the curves suggest."""
+"""Targets for two cores in bounded minutes, what was reached, and whether the run was still learning."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paramixer.bench.tables import Table
 from experiments.cells import CDIL, CHORD
-from experiments.records import Kept
+from experiments.records import StoredRun
+from paramixer.bench.tables import Table
 from paramixer.training.metrics import METRICS
 
 
@@ -22,9 +22,9 @@ class Target:
     wanted: float
     """The metric, as a share."""
     over_majority: bool = False
-    """Whether it is wanted beyond the share of the largest class."""
+    """Whether it is added to the share of the largest class."""
     aim: bool = False
-    """Whether it is more than was asked for."""
+    """Whether it is beyond what was asked for."""
 
 
 TARGETS = (
@@ -40,70 +40,73 @@ TARGETS = (
 )
 
 
-def table(kept: Sequence[Kept]) -> Table:
-    """Every target, the best run of ours, by how much it was missed, and how the run was still learning."""
-    columns = ["cell", "target", "measured", "reached", "tried first, on validation", "over the last third of the run"]
-    found = Table("Targets of scale cpu", columns)
+def tabulate_targets(runs: Sequence[StoredRun]) -> Table:
+    """Return every target with our best run, by how much it was missed, and whether the run was still learning."""
+    columns = ["cell", "target", "measured", "reached", "trials, on validation", "over the last third of the run"]
+    table = Table("Targets of scale cpu", columns)
     for target in TARGETS:
-        cell = f"{target.column}, the aim" if target.aim else target.column
-        own = [one for one in kept if one.column == target.column and one.row in (CHORD, CDIL) and one.scale == "cpu"]
-        # Its runs on Adding are shorter, and there for their matrices.
-        own = [one for one in own if one.experiment != "figure-rank"]
-        final = [one for one in own if not one.trial and math.isfinite(one.value)]
-        if not final:
-            beyond = " over the largest class" if target.over_majority else ""
-            told = "diverged" if any(not one.trial for one in own) else "not run"
-            found.rows.append([cell, f"{100 * target.wanted:g} %{beyond}", "", told, "", ""])
-            continue
-        metric = METRICS[final[0].record["metric"]]
-        best = final[0]
-        for one in final[1:]:
-            if metric.better(one.record["validation"], best.record["validation"]):
-                best = one
-        wanted = target.wanted + (best.record["majority"] if target.over_majority else 0.0)
-        short = f"missed by {100 * abs(best.value - wanted):.2f} points"
-        reached = "yes" if metric.reached(best.value, wanted) else short
-        name = best.record["metric"]
-        found.rows.append(
-            [
-                cell,
-                f"{name} {'>=' if metric.higher_is_better else '<='} {100 * wanted:.2f} %",
-                f"{100 * best.value:.2f} % ({best.row}, {_minutes(best.minutes)})",
-                reached,
-                _tried(own),
-                learning(best.record),
-            ]
-        )
-    return found
+        # The runs of figure-rank on Adding are shorter, and there for their matrices.
+        own = [
+            run
+            for run in runs
+            if (run.column, run.scale) == (target.column, "cpu")
+            and run.row in (CHORD, CDIL)
+            and run.experiment != "figure-rank"
+        ]
+        table.rows.append(_make_row(target, own))
+    return table
 
 
-def _minutes(number: float) -> str:
+def _make_row(target: Target, own: Sequence[StoredRun]) -> list[str]:
+    cell = f"{target.column}, the aim" if target.aim else target.column
+    final = [run for run in own if not run.trial and math.isfinite(run.value)]
+    if not final:
+        beyond = " over the largest class" if target.over_majority else ""
+        state = "diverged" if any(not run.trial for run in own) else "not run"
+        return [cell, f"{100 * target.wanted:g} %{beyond}", "", state, "", ""]
+    name = final[0].record["metric"]
+    metric = METRICS[name]
+    best = final[0]
+    for run in final[1:]:
+        if metric.is_better(run.record["validation"], best.record["validation"]):
+            best = run
+    wanted = target.wanted + (best.record["majority"] if target.over_majority else 0.0)
+    gap = f"missed by {100 * abs(best.value - wanted):.2f} points"
+    return [
+        cell,
+        f"{name} {'>=' if metric.higher_is_better else '<='} {100 * wanted:.2f} %",
+        f"{100 * best.value:.2f} % ({best.row}, {_format_minutes(best.minutes)})",
+        "yes" if metric.has_reached(best.value, wanted) else gap,
+        _format_trials(own),
+        describe_learning(best.record),
+    ]
+
+
+def _format_minutes(number: float) -> str:
     return "1 minute" if round(number) == 1 else f"{number:.0f} minutes"
 
 
-def learning(record: dict[str, Any]) -> str:
-    """How much validation still gained in the last third of the time, in points."""
+def describe_learning(record: dict[str, Any]) -> str:
+    """Say how much validation improved in the last third of the time, in points."""
     name = record["metric"]
-    metric = METRICS[name]
     lines = [line for line in record["epochs"] if line.get(name) is not None]
     early = [line[name] for line in lines if line["seconds"] <= 2 / 3 * record["seconds"]]
     if not early or len(early) == len(lines):
         return "too short to tell"
-    choose = max if metric.higher_is_better else min
+    choose = max if METRICS[name].higher_is_better else min
     before, after = choose(early), choose(line[name] for line in lines)
     if before == after:
         return "no better"
     return f"validation went from {100 * before:.2f} to {100 * after:.2f} %"
 
 
-def _tried(own: Sequence[Kept]) -> str:
-    """The settings of the grid, with what each gave on validation."""
-    told = []
-    for one in own:
-        if one.trial:
-            model = one.options.get("model", {})
-            shown = {"learning_rate": one.options.get("learning_rate"), "block_dropout": model.get("block_dropout")}
+def _format_trials(own: Sequence[StoredRun]) -> str:
+    """Return the settings that were tried, with the result of each on validation."""
+    trials = []
+    for run in own:
+        if run.trial:
+            shown = {"learning_rate": run.learning_rate, "block_dropout": run.model.get("block_dropout")}
             settings = ", ".join(f"{name} {value:g}" for name, value in shown.items() if value is not None)
-            protocol = model.get("protocol", "chord").upper()
-            told.append(f"{protocol} {settings or 'the preset'}: {100 * one.record['validation']:.1f} %")
-    return "; ".join(told)
+            protocol = run.model.get("protocol", "chord").upper()
+            trials.append(f"{protocol} {settings or 'the preset'}: {100 * run.record['validation']:.1f} %")
+    return "; ".join(trials)

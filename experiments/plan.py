@@ -1,0 +1,234 @@
+"""Which runs the paper's tables and figures are made of, at every scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from experiments.cells import CDIL, CHORD, PAPER_INIT, Cell, Overrides, Scale, Sources, override
+from paramixer.baselines import registry
+from paramixer.training.run import RunSettings
+
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
+# Where sequences differ in length, each mixes on a ring of its own length, and nothing is spent on padding.
+_VARIABLE_LENGTH = ("text", "documents", "listops")
+# A long sequence teaches much: in bounded minutes more steps of smaller batches lead further than the paper's batches.
+_BATCH = {"documents": 8, "genome": 8}
+# The paper's images, but for fewer to choose the model on: an hour memorizes many of a third of them.
+_PATHFINDER: Overrides = {"data.train": 540_000, "data.validation": 10_000, "data.test": 30_000}
+# The baselines that the paper's authors ran themselves, with one layer and one head except for two of them.
+_BASELINES = ("transformer", "linformer", "performer", "reformer", "nystromformer", "transformer-ls")
+_FOUR_LAYERS = (("hfdna", "transformer"), ("mtcdna", "transformer-ls"))
+_SMOKE_SIZES: dict[str, Overrides] = {
+    "adding": {"data.train": 40, "data.validation": 8, "data.test": 8},
+    "order": {"data.train": 40, "data.validation": 8, "data.test": 8},
+    "listops": {"data.train": 40, "data.validation": 8, "data.test": 8, "data.length": 128},
+    "pathfinder": {"data.train": 24, "data.validation": 8, "data.test": 8},
+    "image": {"data.validation": 20},
+    "text": {"data.length": 64},
+}
+
+
+def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """Error against length, Adding and Temporal Order."""
+    powers = {"smoke": (range(5, 6),) * 2, "cpu": (range(7, 15), range(7, 13)), "paper": (range(7, 16), range(7, 15))}
+    for task, lengths in zip(("adding", "order"), powers[scale], strict=True):
+        for power in lengths:
+            length = 1 << power
+            column = f"{task} {length}"
+            base = {"data.length": length} | _stop_at_zero(scale, 250)
+            paramixer = override(_settings(scale, task, 30, base), _paramixer_recipe(scale))
+            if scale == "cpu":
+                paramixer = override(paramixer, _synthetic_effort(length))
+            yield from _each_seed("figure-synthetic", CHORD, column, scale, paramixer)
+            if scale == "cpu" and length in (256, 1024):
+                drawn = override(paramixer, {"init.name": "paper"})
+                yield from _each_seed("figure-synthetic", PAPER_INIT, column, scale, drawn)
+            compared = {"smoke": (32,), "cpu": (512, 2048) if task == "adding" else (), "paper": (length,)}[scale]
+            if length in compared:
+                short = override(_settings(scale, task, 12, base), _baseline_recipe(scale))
+                for name in _BASELINES:
+                    yield from _baseline("figure-synthetic", name, column, scale, short)
+
+
+def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """ListOps, Text, Image and Pathfinder, with CHORD and CDIL."""
+    rates: dict[str, tuple[Overrides, ...]] = {
+        "image": ({"training.learning_rate": 2e-3}, {"training.learning_rate": 4e-3}),
+        "text": ({},),
+        # Trials of a few minutes predict nothing here.
+        "pathfinder": ({},),
+        "listops": ({"training.learning_rate": 1e-3}, {"training.learning_rate": 3e-3}),
+    }
+    plan: list[tuple[str, int, tuple[str, ...], tuple[str, ...]]] = [
+        ("image", 45, ("chord", "cdil"), ("transformer", "performer")),
+        # Not Nystromformer: 25 000 reviews of test alone would take longer than the minutes left for learning.
+        ("text", 60, ("cdil", "chord"), ("performer",)),
+        ("pathfinder", 60, ("chord", "cdil"), ("performer",)),
+        ("listops", 45, ("chord", "cdil"), ("nystromformer",)),
+    ]
+    for task, minutes, protocols, baselines in plan:
+        source = getattr(sources, task, None)
+        if task in ("image", "text") and source is None:
+            continue
+        base = _settings(scale, task, minutes, {"data.source": source})
+        for protocol in protocols:
+            paramixer = override(base, {"model.protocol": protocol} | _paramixer_recipe(scale))
+            choices = rates[task] if scale == "cpu" else ({},)
+            yield from _each_seed("table-lra", CHORD if protocol == "chord" else CDIL, task, scale, paramixer, choices)
+        for name in baselines:
+            recipes = ({"recipe": "paper"}, {"recipe": "quick"}) if scale == "cpu" else ({},)
+            yield from _baseline("table-lra", name, task, scale, base, recipes)
+        if task == "image" and scale == "cpu":
+            drawn = override(base, {"model.protocol": "chord"})
+            yield from _each_seed("table-lra", PAPER_INIT, task, scale, drawn, rates[task])
+        if task == "text":
+            yield _ngrams("table-lra", task, scale, base)
+
+
+def table_documents(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """arXiv papers by class at 16k and 32k."""
+    if sources.documents is None:
+        return
+    for length in (64,) if scale == "smoke" else (16384, 32768):
+        column = f"documents-{'smoke' if scale == 'smoke' else f'{length // 1024}k'}"
+        base = _settings(scale, "documents", 45, {"data.length": length, "data.source": sources.documents})
+        paramixer = override(base, _paramixer_recipe(scale))
+        yield from _each_seed("table-documents", CHORD, column, scale, paramixer)
+        yield _ngrams("table-documents", column, scale, base)
+        if scale == "paper":
+            for name in _BASELINES:
+                yield from _baseline("table-documents", name, column, scale, base)
+
+
+def table_genome(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """Which organism a sequence is from: the paper's two sets of transcripts, or windows of any two genomes."""
+    if scale == "paper":
+        for task, source in (("hfdna", sources.hfdna), ("mtcdna", sources.mtcdna)):
+            if source is None:
+                continue
+            base = _settings(scale, task, 0, {"data.source": source})
+            yield from _each_seed("table-genome", CHORD, task, scale, base)
+            for name in _BASELINES:
+                size = 4 if (task, name) in _FOUR_LAYERS else 1
+                sized = override(base, {"model.blocks": size, "model.heads": size})
+                yield from _baseline("table-genome", name, task, scale, sized)
+            yield _ngrams("table-genome", task, scale, base)
+        return
+    if sources.genome is None:
+        return
+    length = 512 if scale == "smoke" else 16384
+    data = {"data.length": length, "data.source": sources.genome, "data.windows": True}
+    base = _settings(scale, "genome", 30, data)
+    recipes: tuple[Overrides, ...] = ({},)
+    if scale == "cpu":
+        recipes = ({"recipe": "paper", "training.learning_rate": 1e-3}, {"recipe": "quick"})
+    yield from _each_seed("table-genome", CHORD, "genome", scale, override(base, _paramixer_recipe(scale)))
+    yield from _baseline("table-genome", "nystromformer", "genome", scale, base, recipes)
+    yield _ngrams("table-genome", "genome", scale, base)
+
+
+def figure_rank(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """A trained A and a trained softmax attention, whose singular values are compared."""
+    length = 32 if scale == "smoke" else 256
+    base = _settings(scale, "adding", 6, {"data.length": length} | _stop_at_zero(scale, 200))
+    paramixer = override(base, _paramixer_recipe(scale))
+    yield from _each_seed("figure-rank", CHORD, f"adding {length}", scale, paramixer, seeds=1)
+    baseline = override(base, _baseline_recipe(scale))
+    yield from _baseline("figure-rank", "transformer", f"adding {length}", scale, baseline)
+
+
+def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """Two blocks on Adding: links written from X0 against links from the block's own input."""
+    length = 32 if scale == "smoke" else 1024
+    base = _settings(scale, "adding", 20, {"data.length": length} | _stop_at_zero(scale, 200))
+    for row, link_input in (("links from X0", "first"), ("links from the block's input", "block")):
+        blocks = {"model.blocks": 2, "model.link_input": link_input}
+        yield from _each_seed(
+            "table-links", row, f"adding {length}", scale, override(base, _paramixer_recipe(scale) | blocks)
+        )
+
+
+EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
+    "figure-synthetic": figure_synthetic,
+    "table-lra": table_lra,
+    "table-genome": table_genome,
+    "table-documents": table_documents,
+    "table-links": table_links,
+    "figure-rank": figure_rank,
+}
+
+
+def _settings(scale: Scale, task: str, minutes: float, overrides: Overrides) -> RunSettings:
+    """Return a task's run by the paper's recipe: a few steps, so many minutes, or the paper's epochs."""
+    settings = RunSettings(task=task, recipe="paper")
+    if scale == "smoke":
+        tiny = {"training.steps": 2, "training.batch": 4, "training.evaluate_every": 2}
+        return override(settings, {**_SMOKE_SIZES.get(task, {}), **overrides, **tiny})
+    if task == "pathfinder":
+        overrides = overrides | {"data.difficulty": "pooled"}
+    if scale == "paper":
+        return override(settings, overrides)
+    bounds: Overrides = {"training.minutes": minutes, "training.schedule": "cosine", "training.warmup": 50}
+    bounds |= {"training.batch": _BATCH.get(task)}
+    if task == "pathfinder":
+        bounds |= _PATHFINDER | {"training.evaluate_every": 4000}
+    if task in _VARIABLE_LENGTH:
+        bounds |= {"model.padding": "length"}
+    return override(settings, bounds | overrides)
+
+
+def _stop_at_zero(scale: Scale, every: int) -> Overrides:
+    """In bounded minutes: stop at no error on validation, evaluated every so many steps."""
+    return {"training.until": "error=0", "training.evaluate_every": every} if scale == "cpu" else {}
+
+
+def _synthetic_effort(length: int) -> Overrides:
+    """How long Paramixer trains on a synthetic task, and with which batch size."""
+    if length <= 1024:
+        # To the end of the cosine: no error in 5000 sequences does not yet promise none in others.
+        return {"training.steps": 3000, "training.until": None}
+    # Smaller batches from 4096 on: leaving a plateau takes a number of steps, whatever each of them costs.
+    return {} if length == 2048 else {"training.batch": 65536 // length, "training.evaluate_every": 500}
+
+
+def _paramixer_recipe(scale: Scale) -> Overrides:
+    """The paper's recipe at its own scale; in bounded minutes the quick one."""
+    return {"smoke": {"init.name": "identity"}, "cpu": {"recipe": "quick"}, "paper": {}}[scale]
+
+
+def _baseline_recipe(scale: Scale) -> Overrides:
+    """The same for a baseline; what concerns links and chains does not apply to it."""
+    return {"recipe": "quick"} if scale == "cpu" else {}
+
+
+def _each_seed(
+    experiment: str,
+    row: str,
+    column: str,
+    scale: Scale,
+    settings: RunSettings,
+    choices: tuple[Overrides, ...] = ({},),
+    seeds: int | None = None,
+) -> Iterable[Cell]:
+    for seed in range(seeds or _SEEDS[scale]):
+        yield Cell(experiment, row, column, scale, override(settings, {"seed": seed}), choices)
+
+
+def _baseline(
+    experiment: str,
+    name: str,
+    column: str,
+    scale: Scale,
+    settings: RunSettings,
+    choices: tuple[Overrides, ...] = ({},),
+) -> Iterable[Cell]:
+    title = registry.get(name).title
+    yield from _each_seed(experiment, title, column, scale, override(settings, {"system": name}), choices)
+
+
+def _ngrams(experiment: str, column: str, scale: Scale, settings: RunSettings) -> Cell:
+    """Return the cell of logistic regression on n-grams, which is fitted in one go."""
+    fitted = override(settings, {"system": "ngrams", "training": {}})
+    if scale == "smoke":
+        fitted = override(fitted, {"model.rank": 4096})
+    return Cell(experiment, registry.get("ngrams").title, column, scale, fitted)

@@ -15,7 +15,7 @@ from paramixer.data.task import TaskInfo
 from paramixer.explain import explain
 from paramixer.nn.sequence_model import SequenceModel
 from paramixer.report.explanation_figure import draw_explanation, list_maps
-from paramixer.report.explorer import build_explorer, describe_explorers, name_sequence, title_explorers
+from paramixer.report.explorer import build_explorer, describe_explorers, title_explorers, title_sequence
 from paramixer.report.page import RunSection, render_page
 from paramixer.report.sequence import view_sequence
 from paramixer.report.wording import format_prediction, format_target
@@ -54,18 +54,18 @@ def explain_sequence(
     model = load_model(folder)
     if not isinstance(model, SequenceModel):
         raise ValueError(f"{run} is a model of n-grams, which has no positions to explain")
-    sequence, info, place, label = _read_sequence(run, folder, index, split, file, text, progress)
+    sequence, info, name, label = _read_sequence(run, folder, index, split, file, text, progress)
     class_number = None if target is None else _find_class(target, info)
     positions = None if position is None else [position]
     explanation = explain(model, sequence, positions, target=class_number, window=window, progress=progress)
     if not (explanation.answer.isfinite().all() and explanation.evidence.isfinite().all()):
-        raise ValueError(f"{place}: the model's outputs or gradients for it are not finite; there is nothing to draw")
-    title = name_sequence(place, format_prediction(explanation.answer, info), label, info)
+        raise ValueError(f"{name}: the model's outputs or gradients for it are not finite; there is nothing to draw")
+    title = title_sequence(name, format_prediction(explanation.answer, info), label, info)
     if target is not None:
         title += f"; attribution of {target}"
     png = draw_explanation(view_sequence(sequence, info), explanation, title)
     explorers = [build_explorer(model, info, sequence, title, explanation=explanation)]
-    maps = "; ".join(name for name, _ in list_maps(explanation))
+    maps = "; ".join(map_title for map_title, _ in list_maps(explanation))
     section = RunSection(
         run.resolve().name,
         explorers=explorers,
@@ -84,7 +84,7 @@ def explain_sequence(
 def _read_sequence(
     run: Path, folder: Path, index: int, split: str, file: Path | None, text: str | None, progress: Progress
 ) -> tuple[Tensor, TaskInfo, str, str | None]:
-    """Return the sequence, its task, its place in words, and its label; None for a file, which has no labels."""
+    """Return the sequence, its task, its name, and its label; None for a file, which has no labels."""
     if index < 0:
         raise ValueError(f"index={index}; sequences are counted from 0")
     if file is not None:

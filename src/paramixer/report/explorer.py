@@ -65,7 +65,7 @@ def build_explorers(model: SequenceModel, task: Task, predictions: Predictions, 
             continue
         index = int(predictions.indices[row])
         prediction = format_prediction(predictions.outputs[row], task)
-        title = name_sequence(f"test {index}", prediction, format_target(predictions.targets[row], task), task)
+        title = title_sequence(f"test {index}", prediction, format_target(predictions.targets[row], task), task)
         explorer = build_explorer(model, task, task.test[index].inputs, title, max_bytes)
         size = sum(len(block["entries"]) for block in explorer["blocks"]) + 12 * explorer["length"]
         if explorers and (size > max_bytes or explorer["omitted_blocks"]):
@@ -77,10 +77,10 @@ def build_explorers(model: SequenceModel, task: Task, predictions: Predictions, 
     return explorers
 
 
-def name_sequence(place: str, prediction: str, target: str | None, info: TaskInfo) -> str:
-    """Return a title with the place of a sequence, its prediction, and its label or target if it has one."""
+def title_sequence(name: str, prediction: str, target: str | None, info: TaskInfo) -> str:
+    """Return a title with the name of a sequence, its prediction, and its label or target if it has one."""
     noun = "label" if info.target == "class" else "target"
-    return f"{place}: prediction {prediction}" + (f", {noun} {target}" if target is not None else "")
+    return f"{name}: prediction {prediction}" + (f", {noun} {target}" if target is not None else "")
 
 
 def title_explorers(explorers: Sequence[dict[str, Any]]) -> str:

@@ -43,7 +43,8 @@ def list_speed(run: Run) -> Pairs:
         rows.append(("tokens per second", _group_digits(tokens / seconds)))
     rows.append(("peak memory", f"{record['peak_memory'] / 2**20:.0f} MiB"))
     rows.append(("backend", record["engine"]))
-    rows.append(("machine", f"{machine['cpu']}, {machine['threads']} threads"))
+    threads = f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
+    rows.append(("machine", f"{machine['cpu']}, {threads}"))
     return rows
 
 

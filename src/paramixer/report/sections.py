@@ -152,14 +152,14 @@ def list_frequent_confusions(labels: Sequence[str], counts: NDArray[np.int64]) -
     ]
 
 
-def _describe_mistake(name: str, task: Task, predictions: Predictions, row: int) -> dict[str, Any]:
+def _describe_mistake(run: str, task: Task, predictions: Predictions, row: int) -> dict[str, Any]:
     index = int(predictions.indices[row])
     identifier = task.test.id(index)
     view = view_sequence(task.test[index].inputs, task)
     mistake: dict[str, Any] = {
         "prediction": format_prediction(predictions.outputs[row], task),
         "target": format_target(predictions.targets[row], task),
-        "place": f"test {index}" + (f" ({show_invisible(identifier)})" if identifier not in ("", str(index)) else ""),
+        "name": f"test {index}" + (f" ({show_invisible(identifier)})" if identifier not in ("", str(index)) else ""),
         "image": None,
         "chart": None,
         "text": view.join_start(_SHOWN_WORDS if view.kind == "words" else _SHOWN_LETTERS),
@@ -167,5 +167,5 @@ def _describe_mistake(name: str, task: Task, predictions: Predictions, row: int)
     if view.numbers is not None and view.kind == "image":
         mistake["image"] = encode_png(view.numbers)
     elif view.numbers is not None:
-        mistake["chart"] = plot_sequence(view.numbers, name, f"Input of test {index}")
+        mistake["chart"] = plot_sequence(view.numbers, run, f"Input of test {index}")
     return mistake

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import paramixer as pm
 from paramixer.sklearn import ParamixerClassifier, ParamixerRegressor
 
-QUICK = {"epochs": 60, "channels": 16, "hidden": 16}
+QUICK = {"epochs": 15, "channels": 8, "hidden": 8, "batch": 32, "learning_rate": 0.02}
 EXPECTED: dict[str, str] = {}
 
 

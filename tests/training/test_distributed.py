@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 WORKER = """
 import json, sys
 from pathlib import Path
@@ -103,7 +105,6 @@ def test_only_the_first_process_writes(runs):
     assert len(list((runs["two"] / "run" / "state").iterdir())) == 1
 
 
-@pytest.mark.slow
 def test_the_same_command_runs_under_torchrun(tmp_path):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "paramixer"]
     data = ["--set", "data.train=41", "--set", "data.validation=9", "--set", "data.test=7"]

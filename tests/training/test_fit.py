@@ -62,7 +62,7 @@ def test_a_run_leaves_all_it_promises(tmp_path):
     [([0.5, 0.2, 0.9], [3, 2, 1], 8), ([0.5, 0.0, 0.0], [3, 2, 1], 12), ([0.5, 0.0, 0.0], [3, 1, 2], 8)],
     ids=["by metric", "of equals the smaller loss, later", "of equals the smaller loss, earlier"],
 )
-def test_the_model_is_chosen_on_validation_and_test_is_looked_at_once(errors, losses, step, tmp_path, monkeypatch):
+def test_the_model_is_chosen_on_validation_and_test_is_evaluated_once(errors, losses, step, tmp_path, monkeypatch):
     looks = []
     measure = Evaluation.measure
 
@@ -140,7 +140,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path):
         ({"steps": None, "epochs": 1}, "all steps are done"),
     ],
 )
-def test_it_stops_when_it_is_told_to(options, message, tmp_path):
+def test_it_stops_at_the_first_limit(options, message, tmp_path):
     _, outcome = tiny.run(tmp_path, dataclasses.replace(tiny.OPTIONS, **({"steps": 400} | options)))
     assert message in outcome.stopped
     assert outcome.steps < 20
@@ -164,7 +164,7 @@ def test_ctrl_c_saves_and_a_resumed_run_ends_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize(("split", "look"), [("validation", 1), ("validation", 2), ("validation", 3), ("test", 1)])
-def test_ctrl_c_is_heard_while_a_split_is_looked_at(split, look, tmp_path):
+def test_ctrl_c_interrupts_an_evaluation(split, look, tmp_path):
     class Impatient(Display):
         looks, ticks = 0, 0
 
@@ -191,7 +191,7 @@ def test_ctrl_c_is_heard_while_a_split_is_looked_at(split, look, tmp_path):
     assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")
 
 
-def test_the_logged_step_size_survives_an_interruption(tmp_path):
+def test_the_logged_learning_rate_survives_an_interruption(tmp_path):
     class Impatient(Callback):
         def on_step(self, loop):
             if loop.progress.step == 5:
@@ -253,7 +253,7 @@ def test_learning_rates_are_functions_of_the_step():
     assert learning_rate(TrainingOptions(learning_rate=0.1), 12345, None) == 0.1
 
 
-def test_the_step_size_falls_along_the_minutes_where_they_end_the_run(tmp_path):
+def test_the_learning_rate_falls_along_the_minutes_where_they_end_the_run(tmp_path):
     options = TrainingOptions(minutes=1, learning_rate=1.0, warmup=10, schedule="cosine")
     assert learning_rate(options, 0, None, 0.5) == pytest.approx(0.1)
     assert learning_rate(options, 10_000, None, 0.5) == pytest.approx(0.5)
@@ -266,8 +266,7 @@ def test_the_step_size_falls_along_the_minutes_where_they_end_the_run(tmp_path):
     assert rates[-1] < 0.1 * rates[0]
 
 
-@pytest.mark.slow
-def test_links_and_head_take_steps_of_their_own_size(tmp_path):
+def test_learning_rate_factors_scale_the_steps_of_their_parameters(tmp_path):
     moved = []
     for share in (1.0, 0.25):
         before = tiny.model().state_dict()
@@ -283,6 +282,7 @@ def test_links_and_head_take_steps_of_their_own_size(tmp_path):
         assert step.any()
 
 
+@pytest.mark.slow
 def test_a_compiled_model_learns_the_same(tmp_path):
     # Compiled code draws random numbers of its own; without dropout there are none.
     calm = {"embedding_dropout": 0.0, "block_dropout": 0.0}
@@ -294,7 +294,7 @@ def test_a_compiled_model_learns_the_same(tmp_path):
     assert found[1].test["loss"] != pytest.approx(math.log(4), abs=1e-2)
 
 
-def test_tensorboard_gets_every_line_and_is_asked_for_politely(tmp_path, monkeypatch):
+def test_tensorboard_gets_every_line_and_its_absence_is_named(tmp_path, monkeypatch):
     written = []
 
     class Writer:

@@ -129,8 +129,6 @@ def test_a_baseline_trains_and_loads_by_the_same_functions():
     start_run(ngrams, Path("counts"))
     tested = RunFolder(Path("counts")).read_record()["test"]["error"]
     assert evaluate_run(Path("counts"))["error"] == pytest.approx(tested)
-        RunFolder(Path("counts")).read_record()["test"]["error"]
-    )
     with pytest.raises(ValueError, match="fitted in one go"):
         resume_run(Path("counts"), steps=9)
 

@@ -28,7 +28,7 @@ def make_table(*columns: str, numbers: tuple[str, ...] = (), widths: dict[str, i
     Args:
         columns: their names.
         numbers: columns that are aligned to the right.
-        widths: least widths of columns, so that others are wrapped first.
+        widths: greatest widths of columns, which are wrapped beyond.
     """
     table = Table(box=SIMPLE, pad_edge=False)
     for place, column in enumerate(columns):
@@ -36,7 +36,7 @@ def make_table(*columns: str, numbers: tuple[str, ...] = (), widths: dict[str, i
             column,
             justify="right" if column in numbers else "left",
             no_wrap=place == 0,
-            min_width=(widths or {}).get(column),
+            max_width=(widths or {}).get(column),
             overflow="fold",
         )
     return table

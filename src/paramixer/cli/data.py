@@ -17,13 +17,15 @@ def list_tasks() -> None:
     from paramixer.data.storage.prepared import count_prepared
 
     console = CommandConsole()
-    table = make_table("task", "what", "N", "classes", "available", widths={"what": 32})
+    narrow = {"N": 14, "classes": 9, "available": 12}
+    table = make_table("task", "what", "N", "classes", "available", widths=narrow)
     prepared = count_prepared()
-    origins = {}
+    origins, sources = {}, {}
     for name, definition in registry.definitions().items():
         available = ["generated"] if definition.generated else []
         if source := registry.find_local(name):
-            available.append(f"found {source}")
+            available.append("found")
+            sources[name] = source
         if name in prepared:
             available.append(f"prepared {prepared[name]}x")
         if not definition.generated:
@@ -33,6 +35,8 @@ def list_tasks() -> None:
     console.print_line("Where the data of the others comes from (give it with --source PATH):")
     for name, origin in origins.items():
         console.print(f"  {name}: {origin}", highlight=False, markup=False)
+    for name, source in sources.items():
+        console.print_line(f"found for {name}: {source}")
     console.print_line(f"Prepared data is in {cache.find_folder()}", style="dim")
 
 

@@ -69,12 +69,14 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
     by_last_part: dict[str, str] = {}
     for key in names:
         by_last_part.setdefault(key.rpartition(".")[2], key)
-    if name in by_last_part:
-        return by_last_part[name]
+    last_part = name.rpartition(".")[2]
+    if last_part in by_last_part:
+        # Bare, or in another section.
+        return by_last_part[last_part]
     close = difflib.get_close_matches(name, names, 1)
     if close:
         return close[0]
-    close = difflib.get_close_matches(name.rpartition(".")[2], by_last_part, 1)
+    close = difflib.get_close_matches(last_part, by_last_part, 1)
     return by_last_part[close[0]] if close else None
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -76,6 +80,7 @@ def test_an_unknown_instruction_set_is_refused():
         engine.use_instruction_set("quantum")
 
 
+@pytest.mark.usefixtures("cache")
 def test_memory_is_reused_and_never_given_out_twice():
     shape = (1000, 600)
     first, second = engine.empty(shape), engine.empty(shape)
@@ -90,8 +95,82 @@ def test_memory_is_reused_and_never_given_out_twice():
     assert (view == 1).all(), "a view keeps its memory"
     del view
     fourth = engine.empty(shape).fill_(4)
-    assert fourth.data_ptr() == address or not engine.keeps_memory()
+    assert fourth.data_ptr() == address
     assert (second == 2).all()
     assert (third == 3).all()
     with pytest.raises(ValueError, match="cannot be addressed"):
         engine.empty((2**40, 2**40))
+
+
+@pytest.fixture
+def cache():
+    """The cache of freed memory, empty and with room for 100 MB."""
+    limit = engine.cache_limit()
+    engine.release_memory()
+    engine.set_cache_limit(100_000_000)
+    yield
+    engine.set_cache_limit(limit)
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_cache_stays_within_its_limit():
+    for _ in range(3):
+        tensors = [engine.empty((5_000_000,)) for _ in range(8)]
+        del tensors
+        assert 60_000_000 <= engine.cached_bytes() <= 100_000_000
+    engine.set_cache_limit(30_000_000)
+    assert engine.cached_bytes() <= 30_000_000
+    engine.set_cache_limit(0)
+    engine.empty((5_000_000,))
+    assert engine.cached_bytes() == 0
+
+
+@pytest.mark.usefixtures("cache")
+def test_release_memory_returns_cached_memory_to_the_system():
+    tensor = engine.empty((10_000_000,)).fill_(1)
+    in_use = engine.empty((1_000_000,)).fill_(2)
+    del tensor
+    before = resident_bytes()
+    assert pm.release_memory() >= 40_000_000
+    assert resident_bytes() <= before - 35_000_000
+    assert engine.cached_bytes() == pm.release_memory() == 0
+    assert (in_use == 2).all()
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_environment_variable_limits_the_cache(monkeypatch):
+    monkeypatch.setenv("PARAMIXER_CACHE_BYTES", "12345")
+    cpu._limit_cache()
+    assert engine.cache_limit() == 12345
+    for wrong in ("1 GB", "-1", "1e9", str(2**63)):
+        monkeypatch.setenv("PARAMIXER_CACHE_BYTES", wrong)
+        with pytest.raises(ValueError, match=f"PARAMIXER_CACHE_BYTES='{wrong}' is not a number of bytes"):
+            cpu._limit_cache()
+
+
+def test_a_failed_allocation_is_an_error_and_not_the_end_of_the_process():
+    """In a process of its own: an exception that leaves an OpenMP region would end it."""
+    program = f"""
+import importlib.util, numpy
+spec = importlib.util.spec_from_file_location("_engine", {engine.__file__!r})
+engine = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(engine)
+numbers, ids = numpy.empty((0, 0), numpy.float32), numpy.empty(0, numpy.int64)
+for rows in (2**50, 2**60):
+    try:
+        engine.lookup_backward(numbers, ids, numpy.empty((rows, 0), numpy.float32))
+    except MemoryError:
+        print("MemoryError")
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.stdout.split() == ["MemoryError"] * 2, result.stderr
+
+
+def test_kernels_use_as_many_threads_as_torch():
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        assert cpu._kernels().max_threads() == threads

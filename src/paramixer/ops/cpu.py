@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sysconfig
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,28 @@ except ImportError as error:
     _folders = Path(__file__).parent, Path(sysconfig.get_path("platlib"), "paramixer", "ops")
     _notes = [folder / "engine_missing.txt" for folder in _folders]
     _unavailable = next((n.read_text() for n in _notes if n.exists()), f"its compiled module does not load: {error}")
+
+
+def _limit_cache() -> None:
+    """Apply PARAMIXER_CACHE_BYTES: the most freed memory that is cached for later calls; 0 caches none."""
+    limit = os.environ.get("PARAMIXER_CACHE_BYTES")
+    if not limit or _engine is None:
+        return
+    if not (limit.isascii() and limit.isdigit() and int(limit) < 2**63):
+        raise ValueError(f"PARAMIXER_CACHE_BYTES={limit!r} is not a number of bytes; give one such as 1000000000, or 0")
+    _engine.set_cache_limit(int(limit))
+
+
+_limit_cache()
+
+
+def release_memory() -> int:
+    """Return the memory cached by the CPU backend to the system, and return its size in bytes.
+
+    The backend keeps freed memory for its next calls, up to an eighth of the machine's memory or to the limit in the
+    environment variable PARAMIXER_CACHE_BYTES (0 keeps none). Tensors in use are not affected.
+    """
+    return 0 if _engine is None else int(_engine.release_memory())
 
 
 def unavailable_reason() -> str | None:
@@ -123,6 +146,8 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
 
 def _kernels() -> ModuleType:
     assert _engine is not None, _unavailable
+    if not _engine.shares_torch_threads:
+        _engine.set_threads(torch.get_num_threads())
     return _engine
 
 

@@ -1,4 +1,4 @@
-// Which instruction set serves: the widest this machine runs, or the one asked for by name.
+// The instruction set in use: the widest that this machine runs, or the one chosen by name.
 #include <atomic>
 
 #include "engine.h"
@@ -7,13 +7,25 @@
 namespace paramixer {
 
 #if defined(__x86_64__)
-namespace baseline { extern const Kernels table; }
-namespace avx2 { extern const Kernels table; }
-namespace wide { extern const Kernels table; }
-namespace avx512 { extern const Kernels table; }
+namespace baseline {
+extern const Kernels table;
+}
+namespace avx2 {
+extern const Kernels table;
+}
+namespace wide {
+extern const Kernels table;
+}
+namespace avx512 {
+extern const Kernels table;
+}
 #else
-namespace baseline { extern const Kernels table; }
-namespace wide { extern const Kernels table; }
+namespace baseline {
+extern const Kernels table;
+}
+namespace wide {
+extern const Kernels table;
+}
 #endif
 
 namespace {
@@ -26,7 +38,7 @@ struct Set {
 
 bool always() { return true; }
 
-// "wide" is the AVX-512 code shape, 16 floats a vector, built for a narrower machine so that it can be tested there.
+// "wide" is the code for AVX-512 (16 floats per vector) built for narrower machines, so that it can be tested there.
 #if defined(__x86_64__)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_avx512() {

@@ -19,17 +19,19 @@ uint64_t spread(uint64_t seed) {
 
 void dropout(int64_t count, const float* values, double p, uint64_t seed, float* out) {
     const Kernels& kernel = kernels();
-    // An element is dropped if its 32 random bits are below p * 2^32. p = 1 needs no bits but a scale of 0.
-    const double share = std::nearbyint(p * 4294967296.0);
-    const uint32_t threshold = static_cast<uint32_t>(std::min(share, 4294967295.0));
+    // p = 1 has no threshold in 32 bits; it is a scale of 0.
+    const double limit = std::nearbyint(p * 4294967296.0);
+    const uint32_t threshold = static_cast<uint32_t>(std::min(limit, 4294967295.0));
     const float scale = p < 1.0 ? static_cast<float>(1.0 / (1.0 - p)) : 0.0f;
     constexpr int64_t block = 1 << 14;  // divides 2^32, so that a block has one set of keys
 #pragma omp parallel for schedule(static)
     for (int64_t first = 0; first < count; first += block) {
         const uint64_t high = spread(spread(seed) ^ static_cast<uint64_t>(first >> 32)), low = spread(high);
-        const uint32_t keys[3] = {static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32),
-                                  static_cast<uint32_t>(low)};
-        kernel.dropout(first, std::min(block, count - first), values + first, keys, threshold, scale, out + first);
+        const DropoutMask mask = {
+            {static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32), static_cast<uint32_t>(low)},
+            threshold,
+            scale};
+        kernel.dropout(mask, first, std::min(block, count - first), values + first, out + first);
     }
 }
 

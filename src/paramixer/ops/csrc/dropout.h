@@ -1,6 +1,7 @@
-// Dropout masks from a hash of (keys, element): no state, so no thread and no instruction set can change them.
+// Dropout masks from a hash of (keys, element): stateless, so equal for all threads and instruction sets.
 #pragma once
 
+#include "kernels.h"
 #include "vector.h"
 
 namespace paramixer {
@@ -16,9 +17,10 @@ PARAMIXER_INLINE Word scramble(Word word, const uint32_t* keys) {
 }
 
 template <int Width>
-void dropout_elements(int64_t first, int64_t count, const float* values, const uint32_t* keys, uint32_t threshold,
-                      float scale, float* out) {
+void dropout_elements(const DropoutMask& mask, int64_t first, int64_t count, const float* values, float* out) {
     const uint32_t start = static_cast<uint32_t>(first);
+    const uint32_t keys[3] = {mask.keys[0], mask.keys[1], mask.keys[2]}, threshold = mask.threshold;
+    const float scale = mask.scale;
     const Words<Width> lanes = reinterpret_cast<Words<Width>>(lane_numbers<Width>());
     int64_t i = 0;
     for (; i + Width <= count; i += Width) {

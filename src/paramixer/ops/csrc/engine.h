@@ -1,5 +1,6 @@
-// The CPU engine's operations on plain float32 arrays, row-major and contiguous. Sizes, offsets and lengths must have
-// been checked by the caller (bind.cpp does); nothing here throws but std::bad_alloc.
+// The operations of the CPU backend on plain float32 arrays, row-major and contiguous. The caller (bind.cpp) has
+// checked sizes, offsets and lengths; nothing here throws but std::bad_alloc, and nothing throws inside a parallel
+// region.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,11 @@ struct ChainSizes {
     const int64_t* lengths;  // as in MixSizes
     bool ring;
     Residual residual;
-    int64_t keep;  // every keep-th factor's input is kept for the backward pass; 0 keeps none
-    // Null: every token has link inputs of its own, inputs [batch, length, inputs]. Else [batch, length], each below
-    // `symbols`: which row of the table inputs [symbols, inputs] it has.
-    const int64_t* ids;
-    int64_t symbols;
+    int64_t checkpoint_every;  // the input of every so many factors is stored for the backward pass; 0 stores none
+    // Null: inputs [batch, length, inputs]. Else [batch, length], each below `table_rows`: the token's row of the table
+    // inputs [table_rows, inputs].
+    const int64_t* row_ids;
+    int64_t table_rows;
 };
 
 struct Parameters {
@@ -35,6 +36,14 @@ struct Parameters {
     const float* w2;         // [factors, hidden, links]
     const float* b2;         // [factors, links]
     const int64_t* offsets;  // [factors, links]
+};
+
+// What the backward pass of a chain reads.
+struct ChainTensors {
+    const float* grad;         // [batch, length, channels]
+    const float* inputs;       // as ChainSizes::row_ids says
+    const float* values;       // [batch, length, channels]
+    const float* checkpoints;  // [checkpoint_count, batch, length, channels]
 };
 
 struct ChainGradients {
@@ -47,31 +56,39 @@ void link_mix(const MixSizes& sizes, const float* weights, const float* values, 
 void link_mix_backward(const MixSizes& sizes, const float* grad, const float* weights, const float* values,
                        const int64_t* offsets, float* dweights, float* dvalues);
 
-// How many factors' inputs paramix writes to `kept`: those of factors keep, 2 keep, ... below `factors`.
-int64_t kept_count(const ChainSizes& sizes);
+// How many factor inputs paramix stores: those of factors c, 2c, ... below `factors`, with c = checkpoint_every.
+int64_t checkpoint_count(const ChainSizes& sizes);
 
-// inputs as sizes.ids says, values and out [batch, length, channels], kept [kept_count, batch, length, channels].
-// Rows of `kept` past a sequence's length are left as they were; nothing reads them.
+// values and out [batch, length, channels], checkpoints [checkpoint_count, batch, length, channels]. Rows of the
+// checkpoints past a sequence's length are neither written nor read.
 void paramix(const ChainSizes& sizes, const float* inputs, const float* values, const Parameters& parameters,
-             float* out, float* kept);
+             float* out, float* checkpoints);
 
-// Needs sizes.keep >= 1 and `kept` as paramix wrote it with the same sizes.
-void paramix_backward(const ChainSizes& sizes, const float* grad, const float* inputs, const float* values,
-                      const Parameters& parameters, const float* kept, const ChainGradients& gradients);
+// Needs checkpoint_every >= 1, and the checkpoints as paramix wrote them with the same sizes.
+void paramix_backward(const ChainSizes& sizes, const ChainTensors& tensors, const Parameters& parameters,
+                      const ChainGradients& gradients);
 
-// A chain's MLP alone: sizes.factors is 1, sizes.links the width of `out` and `grad`, and channels, ring, residual and
-// keep are not looked at; nor are the offsets and the gradient of values.
+// A chain's MLP alone: sizes.factors is 1 and sizes.links the width of `out` and `grad`. Unused: channels, ring,
+// residual, checkpoint_every, the offsets and the gradient of values.
 void mlp(const ChainSizes& sizes, const float* inputs, const Parameters& parameters, float* out);
 void mlp_backward(const ChainSizes& sizes, const float* grad, const float* inputs, const Parameters& parameters,
                   const ChainGradients& gradients);
 
-// dtable [rows, channels] = the sums of grad [tokens, channels] over the tokens of each id, all of which are below rows.
-void lookup_backward(int64_t tokens, int64_t rows, int64_t channels, const int64_t* ids, const float* grad, float* dtable);
+struct LookupSizes {
+    int64_t tokens, rows, channels;
+};
 
-// out = values where an element is kept, scaled by 1 / (1 - p), else 0. Which are kept follows from (seed, element).
+// dtable [rows, channels] = for every row the sum of grad [tokens, channels] over the tokens with its id.
+void lookup_backward(const LookupSizes& sizes, const int64_t* ids, const float* grad, float* dtable);
+
+// out = 0 for dropped elements, values / (1 - p) for the others. The mask is a function of (seed, element).
 void dropout(int64_t count, const float* values, double p, uint64_t seed, float* out);
 
-// Every instruction set that was compiled, the preferred one last, and whether this machine can run it.
+// The number of threads of the calls that follow in this thread. Only needed where the OpenMP runtime is not torch's
+// own, whose number it would share.
+void set_threads(int count);
+
+// Every compiled instruction set, the preferred one last, and whether this machine can run it.
 std::vector<std::pair<std::string, bool>> instruction_sets();
 std::string instruction_set();
 // "auto" chooses the best; false if the name is unknown or this machine cannot run it.

@@ -6,7 +6,8 @@
 namespace paramixer {
 namespace PARAMIXER_SET {
 
-// Integer operations on the bits instead of comparing and blending floats, which would take slots from the multiply-adds.
+// Integer operations on the bits instead of comparing and blending floats, which would take slots from the
+// multiply-adds.
 template <int Width>
 PARAMIXER_INLINE Floats<Width> absolute(Floats<Width> x) {
     return reinterpret_cast<Floats<Width>>(reinterpret_cast<Words<Width>>(x) & 0x7fffffffu);
@@ -21,15 +22,16 @@ PARAMIXER_INLINE Floats<Width> with_sign_of(Floats<Width> magnitude, Floats<Widt
 // The smaller magnitude of two floats of one sign. A NaN counts as large.
 template <int Width>
 PARAMIXER_INLINE Floats<Width> nearer_zero(Floats<Width> a, float b) {
-    const Words<Width> bits = reinterpret_cast<Words<Width>>(a), limit = reinterpret_cast<Words<Width>>(Floats<Width>{} + b);
+    const Words<Width> bits = reinterpret_cast<Words<Width>>(a),
+                       limit = reinterpret_cast<Words<Width>>(Floats<Width>{} + b);
     return reinterpret_cast<Floats<Width>>(bits < limit ? bits : limit);
 }
 
-// Below, every step is taken for Count vectors side by side: one vector's chain of dependent multiply-adds would leave
-// the processor waiting, and its window is too short to overlap enough of them by itself.
+// The functions below compute Count vectors side by side: the multiply-adds of one vector depend on each other, and the
+// processor's window is too short to overlap enough vectors by itself.
 
 // The forward pass alone: the ramp max(x, 0) less |x| Phi(-|x|), where Phi(-|x|) = 1 / polynomial(|x|)^8 has no
-// exponential in it, and the whole of which is nothing to float32 beyond `bound`. The divisions have a unit of their own.
+// exponential in it, and the product vanishes in float32 beyond `bound`. Divisions have a unit of their own.
 template <int Width, int Count>
 PARAMIXER_INLINE void gelu(float* values) {
     constexpr float bound = 5.6f;
@@ -66,7 +68,8 @@ PARAMIXER_INLINE void gauss(const Floats<Width> (&x)[Count], Floats<Width> (&bel
     constexpr float half_log2_e = 0.72134752044448170368f;
     // Adding 1.5 * 2^23 rounds to an integer; the 127 puts the exponent's bias into the low bits.
     constexpr float rounder = 12582912.0f + 127.0f;
-    constexpr float polynomial[] = {0.00132764723f, 0.00967554176f, 0.0555071328f, 0.240221197f, 0.693146967f, 1.00000007f};
+    constexpr float polynomial[] = {0.00132764723f, 0.00967554176f, 0.0555071328f,
+                                    0.240221197f,   0.693146967f,   1.00000007f};
     Floats<Width> rounded[Count], r[Count];
     PARAMIXER_UNROLL
     for (int i = 0; i < Count; ++i) {
@@ -88,7 +91,8 @@ PARAMIXER_INLINE void gauss(const Floats<Width> (&x)[Count], Floats<Width> (&bel
 // Value and derivative share one exponential: Phi(-|x|) = exp(-x^2 / 2) z polynomial(z), z = 1 / (1 + 0.275 |x|).
 template <int Width, int Count>
 PARAMIXER_INLINE void gelu_and_slope(float* values, float* slopes) {
-    constexpr float polynomial[] = {-0.114165573f, 0.449164617f, -0.326388728f, 0.330219499f, 0.0435966569f, 0.117573539f};
+    constexpr float polynomial[] = {-0.114165573f, 0.449164617f,  -0.326388728f,
+                                    0.330219499f,  0.0435966569f, 0.117573539f};
     Floats<Width> x[Count], bell[Count], z[Count], tail[Count];
     PARAMIXER_UNROLL
     for (int i = 0; i < Count; ++i) x[i] = load<Width>(values + i * Width);

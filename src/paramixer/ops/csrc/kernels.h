@@ -1,5 +1,5 @@
-// What is compiled once per instruction set: kernels on one tile of consecutive tokens of one sequence. Everything
-// around them (tiles, threads, memory) is compiled once, for the baseline. Only plain data crosses this border, so that
+// The interface between the code compiled once per instruction set (kernels on one tile of consecutive tokens of one
+// sequence) and the code compiled once for the baseline (tiles, threads, memory). Only plain data crosses it, so that
 // the linker can never merge a function built for one instruction set into another.
 #pragma once
 
@@ -7,8 +7,9 @@
 
 namespace paramixer {
 
+// Tokens start .. start + count of a sequence of `length` tokens.
 struct Tile {
-    int64_t batch, start, count, length;  // tokens start .. start + count of a sequence of `length` tokens
+    int64_t batch, start, count, length;
 };
 
 struct Links {
@@ -29,17 +30,32 @@ struct Run {
     int64_t link;
 };
 
-// Where a link's weight for a token is found.
-struct WeightView {
-    const float* data;
-    int64_t token_step, link_step;
+// A row-major matrix whose rows are `ld` floats apart (BLAS's leading dimension).
+struct Matrix {
+    float* data;
+    int64_t ld;
 };
 
-// Widths padded to whole vectors, and the leading dimensions of what a tile keeps in cache.
+// The weight of a link for a token: data[token * token_stride + link * link_stride].
+struct WeightView {
+    const float* data;
+    int64_t token_stride, link_stride;
+};
+
+// The rows that a tile's tokens read along their links.
+struct Gather {
+    Tile tile;
+    Links links;
+    const float* values;  // the whole sequence, [length, channels]
+    int64_t channels;
+    Run* runs;  // scratch memory, [links]
+};
+
+// Widths padded to whole vectors, and the leading dimension of the hidden layer.
 struct TileShape {
     int64_t inputs, hidden, links, channels;
     int64_t padded_inputs, padded_hidden, padded_links;
-    int64_t hidden_step;
+    int64_t hidden_ld;
 };
 
 // One factor's parameters, in panels of two vectors' columns (see gemm.h).
@@ -48,15 +64,44 @@ struct PackedFactor {
     const float *w1_transposed, *w2_transposed;  // for the backward pass
 };
 
+// A thread's scratch memory.
 struct Workspace {
-    float* hidden;    // [tokens, hidden_step]
-    float* slope;     // [tokens, hidden_step]: gelu's derivative, then the gradient of the pre-activation
+    float* hidden;    // [tokens, hidden_ld]
+    float* slope;     // [tokens, hidden_ld]: GELU's derivative, then the gradient of the pre-activation
     float* weights;   // [tokens, padded_links]
     float* dweights;  // [tokens, padded_links]
     Run* runs;        // [links]
 };
 
-// A chunk of tiles sums its parameter gradients here.
+// What one thread needs to compute one factor.
+struct FactorContext {
+    TileShape shape;
+    PackedFactor packed;
+    Links links;
+    Workspace work;
+};
+
+// The forward pass of a factor on a tile. `inputs`, `residual` (may be null) and `out` begin at the tile, `values` at
+// the sequence.
+struct ForwardTile {
+    const float *inputs, *values, *residual;
+    float* out;
+};
+
+// The backward pass. `inputs`, `grad` and `dinputs` begin at the tile, `values` and `weights` at the sequence.
+struct BackwardTile {
+    const float *inputs, *values, *grad;
+    Matrix weights;  // output, [links, length]
+    float* dinputs;
+};
+
+// The backward pass of the factor's MLP alone; all pointers begin at the tile. `grad` has rows of `links` floats.
+struct MlpBackwardTile {
+    const float *inputs, *grad;
+    float* dinputs;
+};
+
+// The parameter gradients of a chunk of tiles.
 struct GradientSums {
     float* w1;  // [inputs, padded_hidden]
     float* b1;  // [padded_hidden]
@@ -64,50 +109,61 @@ struct GradientSums {
     float* b2;  // [padded_links]
 };
 
+enum class Write { set, add };
+
+// Where gradients go, and whether they replace what is there or are added to it.
+struct Accumulation {
+    GradientSums sums;
+    Write to_sums, to_dinputs;
+};
+
+// Lists of tokens: tokens[span.begin .. span.end] for each of `count` spans.
+struct TokenSpans {
+    const int64_t* tokens;
+    const Span* spans;
+    int64_t count;
+};
+
+// An element is dropped if its 32 random bits, a hash of the keys and its number, are below the threshold.
+struct DropoutMask {
+    uint32_t keys[3];
+    uint32_t threshold;
+    float scale;  // of the elements that are not dropped
+};
+
 struct Kernels {
     int64_t width;
 
-    // out[t] = residual[t] + sum_k weight * values[t + offset_k]; `values` is the whole sequence, `out` and `residual`
-    // (may be null) begin at the tile, and so do the weights.
-    void (*mix)(const Tile&, const Links&, const WeightView&, const float* values, int64_t channels,
-                const float* residual, float* out, Run* runs);
-    // The adjoint: out[t] = residual[t] + sum_k weight[t - offset_k] * values[t - offset_k]; `weights` is the whole
+    // out[t] = residual[t] + sum_k weight[t, k] * values[t + offset_k]. `weights`, `residual` (may be null) and `out`
+    // begin at the tile.
+    void (*mix)(const Gather&, const WeightView& weights, const float* residual, float* out);
+    // The adjoint: out[t] = residual[t] + sum_k weight[t - offset_k, k] * values[t - offset_k]. `weights` begins at the
     // sequence.
-    void (*mix_adjoint)(const Tile&, const Links&, const WeightView&, const float* values, int64_t channels,
-                        const float* residual, float* out, Run* runs);
-    // dweights[t, k] = grad[t] . values[t + offset_k]; `grad` and `dweights` begin at the tile.
-    void (*mix_dweights)(const Tile&, const Links&, const float* grad, const float* values, int64_t channels,
-                         float* dweights, int64_t step, Run* runs);
+    void (*mix_adjoint)(const Gather&, const WeightView& weights, const float* residual, float* out);
+    // dweights[t, k] = grad[t] . values[t + offset_k]. `grad` and `dweights` begin at the tile.
+    void (*mix_dweights)(const Gather&, const float* grad, Matrix dweights);
 
-    // One factor on one tile. `inputs`, `residual` and `out` begin at the tile.
-    void (*forward)(const TileShape&, const PackedFactor&, const Tile&, const Links&, const float* inputs,
-                    const float* values, const float* residual, float* out, const Workspace&);
-    // Recomputes the factor, writes its weights as `weights` [links, length] of the sequence, adds to the sums (or
-    // begins them, if `first`) and to `dinputs` (or begins it, if `begin_inputs`).
-    void (*backward)(const TileShape&, const PackedFactor&, const Tile&, const Links&, const float* inputs,
-                     const float* values, const float* grad, float* weights, int64_t weights_step, float* dinputs,
-                     bool begin_inputs, const GradientSums&, bool first, const Workspace&);
+    void (*forward)(const FactorContext&, const Tile&, const ForwardTile&);
+    // Recomputes the factor, stores its weights link by link, and accumulates the gradients.
+    void (*backward)(const FactorContext&, const Tile&, const BackwardTile&, const Accumulation&);
 
-    // A tile's weights, those of its tokens' rows of `written` [symbols, links]; and a tile's weights as those of the
-    // sequence, [links, length]: a link's side by side, as the adjoint mix will read them.
-    void (*look_up)(const TileShape&, int64_t tokens, const float* written, const int64_t* ids, float* weights);
-    void (*transpose_weights)(const TileShape&, const Tile&, const float* weights, float* to, int64_t step);
-    // Adds the rows of `links` floats, a step apart, of the spans' tokens to the sum, span by span.
-    void (*add_rows_of)(const float* rows, int64_t step, const int64_t* tokens, const Span* spans, int64_t count,
-                        int64_t links, float* sum);
+    // Copies the tokens' rows of the link table [rows, links] to `weights` [tokens, padded_links].
+    void (*gather_weights)(const TileShape&, int64_t tokens, const float* table, const int64_t* row_ids,
+                           float* weights);
+    // Stores a tile's weights [tokens, padded_links] into those of the sequence, `to` [links, length].
+    void (*transpose_weights)(const TileShape&, const Tile&, const float* weights, Matrix to);
+    // Adds the rows of the spans' tokens, `links` floats each, to the sum, span by span.
+    void (*sum_rows)(Matrix rows, const TokenSpans&, int64_t links, float* sum);
 
-    // The factor's MLP alone: `out` and `grad` hold what would be the link weights, as rows of `links` floats.
-    void (*mlp)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, float* out,
-                const Workspace&);
-    void (*mlp_backward)(const TileShape&, const PackedFactor&, int64_t tokens, const float* inputs, const float* grad,
-                         float* dinputs, bool begin_inputs, const GradientSums&, bool first, const Workspace&);
+    // The factor's MLP alone: `out` holds the link weights as rows of `links` floats.
+    void (*mlp)(const FactorContext&, int64_t tokens, const float* inputs, float* out);
+    void (*mlp_backward)(const FactorContext&, int64_t tokens, const MlpBackwardTile&, const Accumulation&);
 
-    // Elements first .. first + count of a dropout whose keys are given; pointers begin at `first`.
-    void (*dropout)(int64_t first, int64_t count, const float* values, const uint32_t* keys, uint32_t threshold,
-                    float scale, float* out);
+    // Elements first .. first + count; `values` and `out` begin at `first`.
+    void (*dropout)(const DropoutMask&, int64_t first, int64_t count, const float* values, float* out);
 };
 
-// The set in use. Kernels of one operation all come from one call of this.
+// The kernels of the instruction set in use. An operation calls this once, so that all its kernels are of one set.
 const Kernels& kernels();
 
 }  // namespace paramixer

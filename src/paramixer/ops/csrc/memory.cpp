@@ -1,13 +1,25 @@
 #include "memory.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/mman.h>
+#endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PARAMIXER_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define PARAMIXER_SANITIZED
 #endif
 
 namespace paramixer {
@@ -15,20 +27,16 @@ namespace {
 
 constexpr size_t line = 64, huge_page = size_t{1} << 21;
 
-// An eighth of the machine's memory; nothing where a sanitizer is to see every block come and go.
-size_t most_kept() {
-#if defined(__SANITIZE_ADDRESS__)
+size_t default_limit() {
+#if defined(PARAMIXER_SANITIZED)
     return 0;
 #else
-    static const size_t limit = [] {
-        const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-        return pages > 0 && bytes > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(bytes) / 8 : size_t{256} << 20;
-    }();
-    return limit;
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(bytes) / 8 : size_t{256} << 20;
 #endif
 }
 
-float* from_system(size_t bytes) {
+float* allocate(size_t bytes) {
     const bool large = bytes % huge_page == 0;
     void* const data = std::aligned_alloc(large ? huge_page : line, bytes);
     if (data == nullptr) throw std::bad_alloc();
@@ -38,10 +46,11 @@ float* from_system(size_t bytes) {
     return static_cast<float*>(data);
 }
 
-// Blocks that were freed, the latest last. Who finds it busy goes to the system instead of waiting, so that a process
-// forked at a bad moment cannot wait forever.
-class Shelf {
+// Freed blocks, the latest last. A thread that finds the lock taken uses the system's allocator instead of waiting, so
+// that a process forked while the lock was held cannot wait forever.
+class CachingAllocator {
 public:
+    // A cached block of exactly this size, or null.
     float* take(size_t bytes) {
         const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
         if (!lock) return nullptr;
@@ -49,63 +58,105 @@ public:
             if (blocks_[i].bytes != bytes) continue;
             float* const data = blocks_[i].data;
             blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
-            kept_ -= bytes;
+            cached_ -= bytes;
             return data;
         }
         return nullptr;
     }
 
-    // False if the block was not taken; the oldest blocks make room.
-    bool put(float* data, size_t bytes) {
+    // Caches a block; the oldest blocks make room. False if it was not taken.
+    bool put(float* data, size_t bytes) noexcept {
         const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-        if (!lock || bytes > most_kept() / 2) return false;
-        while (kept_ + bytes > most_kept()) {
-            std::free(blocks_.front().data);
-            kept_ -= blocks_.front().bytes;
-            blocks_.erase(blocks_.begin());
+        const size_t limit = limit_;
+        if (!lock || bytes > limit / 2) return false;
+        evict(limit - bytes);
+        try {
+            blocks_.push_back({data, bytes});
+        } catch (const std::bad_alloc&) {
+            return false;
         }
 #if defined(__linux__) && defined(MADV_FREE)
-        // The system may take the pages if it runs short; until then they are here, mapped and ready.
+        // The system may take the pages if it runs short; until then they stay mapped.
         if (bytes % huge_page == 0) madvise(data, bytes, MADV_FREE);
 #endif
-        blocks_.push_back({data, bytes});
-        kept_ += bytes;
+        cached_ += bytes;
         return true;
     }
+
+    // Frees the oldest blocks until at most `limit` bytes are cached, and returns how many were freed. Waits a moment
+    // for the lock, not forever (see above).
+    size_t shrink(size_t limit) {
+        for (int attempt = 0; attempt < 1000; ++attempt) {
+            const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+            if (lock) return evict(limit);
+            std::this_thread::yield();
+        }
+        return 0;
+    }
+
+    std::atomic<size_t>& limit() { return limit_; }
+    size_t cached() const { return cached_; }
 
 private:
     struct Block {
         float* data;
         size_t bytes;
     };
+
+    size_t evict(size_t limit) {
+        size_t freed = 0, count = 0;
+        for (; cached_ > limit; ++count) {
+            std::free(blocks_[count].data);
+            freed += blocks_[count].bytes;
+            cached_ -= blocks_[count].bytes;
+        }
+        blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(count));
+        return freed;
+    }
+
     std::mutex mutex_;
     std::vector<Block> blocks_;
-    size_t kept_ = 0;
+    std::atomic<size_t> cached_{0}, limit_{default_limit()};
 };
 
 // Never destroyed: a tensor may outlive everything else.
-Shelf& shelf() {
-    static Shelf* const only = new Shelf;
-    return *only;
+CachingAllocator& allocator() {
+    static CachingAllocator* const instance = new CachingAllocator;
+    return *instance;
 }
 
 }  // namespace
 
-bool keeps_memory() { return most_kept() > 0; }
+size_t cache_limit() { return allocator().limit(); }
+
+void set_cache_limit(size_t bytes) {
+    allocator().limit() = bytes;
+    allocator().shrink(bytes);
+}
+
+size_t cached_bytes() { return allocator().cached(); }
+
+size_t release_memory() {
+    const size_t freed = allocator().shrink(0);
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+    return freed;
+}
 
 Buffer::Buffer(int64_t floats) : bytes_(0), data_(nullptr) {
     if (floats == 0) return;
-    const size_t wanted = static_cast<size_t>(floats) * sizeof(float);
-    const size_t unit = wanted >= huge_page ? huge_page : line;
-    bytes_ = (wanted + unit - 1) / unit * unit;
-    data_ = shelf().take(bytes_);
-    if (data_ == nullptr) data_ = from_system(bytes_);
+    const size_t needed = static_cast<size_t>(floats) * sizeof(float);
+    const size_t unit = needed >= huge_page ? huge_page : line;
+    bytes_ = (needed + unit - 1) / unit * unit;
+    data_ = allocator().take(bytes_);
+    if (data_ == nullptr) data_ = allocate(bytes_);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept : bytes_(other.bytes_), data_(other.data_) { other.data_ = nullptr; }
 
 Buffer::~Buffer() {
-    if (data_ != nullptr && !shelf().put(data_, bytes_)) std::free(data_);
+    if (data_ != nullptr && !allocator().put(data_, bytes_)) std::free(data_);
 }
 
 }  // namespace paramixer

@@ -1,6 +1,6 @@
-// Uninitialised float memory, aligned to cache lines and backed by huge pages where the system offers them: a chain
-// reads many distant rows at once and would otherwise wait for address translation. What is freed is kept for the next
-// call, up to a limit: from the system, every training step would get its pages anew, one fault each.
+// Uninitialized float memory, aligned to cache lines and backed by huge pages where the system offers them: a chain
+// reads many distant rows at once and would otherwise wait for address translation. Freed blocks are cached for the
+// next call, up to a limit: new memory from the system costs every training step a page fault per page.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,15 @@ private:
     float* data_;
 };
 
-// Whether freed memory is kept at all; under a sanitizer it is not.
-bool keeps_memory();
+// The most bytes of freed memory that are cached. By default an eighth of the machine's memory; 0 under a sanitizer,
+// which has to see every block come and go.
+size_t cache_limit();
+void set_cache_limit(size_t bytes);
+
+// The bytes cached now.
+size_t cached_bytes();
+
+// Returns all cached memory to the system, and says how many bytes that was.
+size_t release_memory();
 
 }  // namespace paramixer

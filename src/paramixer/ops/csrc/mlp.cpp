@@ -1,46 +1,31 @@
-// A linear layer, GELU and another linear layer for every token: the chain's own MLP without the mix.
-#include "factors.h"
-#include "sums.h"
+// A linear layer, GELU and another linear layer for every token: the chain's MLP without the mix.
+#include "chain_plan.h"
 
 namespace paramixer {
 
 void mlp(const ChainSizes& sizes, const float* inputs, const Parameters& parameters, float* out) {
-    Factors factors(sizes, parameters, false);
-    const PackedFactor part = factors.packed(0);
+    ChainPlan plan(sizes, parameters, ChainPlan::Pass::forward);
 #pragma omp parallel
-    for (const Wave& wave : factors.waves) {
-        const Workspace work = factors.workspace();
-        factors.each_tile(wave, [&](const Tile& tile) {
-            const int64_t token = tile.batch * sizes.length + tile.start;
-            factors.kernel.mlp(factors.shape, part, tile.count, inputs + token * sizes.inputs, out + token * sizes.links,
-                               work);
-        });
+    {
+        const FactorContext context = plan.context(0);
+        for (const Wave& wave : plan.waves)
+            plan.for_each_tile(wave, [&](const Tile& tile) {
+                const int64_t token = tile.batch * sizes.length + tile.start;
+                plan.kernel.mlp(context, tile.count, inputs + token * sizes.inputs, out + token * sizes.links);
+            });
     }
     zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.links, out);
 }
 
 void mlp_backward(const ChainSizes& sizes, const float* grad, const float* inputs, const Parameters& parameters,
                   const ChainGradients& gradients) {
-    Factors factors(sizes, parameters, true);
-    ChunkSums sums(factors.shape, 1, factors.most_chunks);
-    const PackedFactor part = factors.packed(0);
+    ChainPlan plan(sizes, parameters, ChainPlan::Pass::backward);
+    ChunkSums sums(plan.shape, 1, plan.most_chunks);
 #pragma omp parallel
     {
-        if (factors.waves.empty()) sums.reduce(0, 0, gradients);
-        for (const Wave& wave : factors.waves) {
-            const Workspace work = factors.workspace();
-            factors.each_chunk(wave, [&](int64_t number, const Chunk& chunk) {
-                for (int64_t i = chunk.begin; i < chunk.end; ++i) {
-                    const Tile& tile = factors.tiles[i];
-                    const int64_t token = tile.batch * sizes.length + tile.start;
-                    factors.kernel.mlp_backward(factors.shape, part, tile.count, inputs + token * sizes.inputs,
-                                                grad + token * sizes.links, gradients.inputs + token * sizes.inputs, true,
-                                                sums.chunk(number), i == chunk.begin, work);
-                }
-            });
-            sums.reduce(0, wave.chunk_end - wave.chunk_begin, gradients);
-#pragma omp barrier
-        }
+        if (plan.waves.empty()) sums.reduce(0, 0, gradients);
+        for (const Wave& wave : plan.waves)
+            plan.mlp_backward(0, wave, {inputs, grad, gradients.inputs}, Write::set, sums, gradients);
     }
     zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.inputs, gradients.inputs);
 }

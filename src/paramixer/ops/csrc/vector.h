@@ -1,4 +1,4 @@
-// A vector of Width floats on the compiler's own vector types: one source for every instruction set.
+// Vectors of Width floats on the vector extensions of GCC and clang: one source for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,12 @@
 #else
 #define PARAMIXER_UNROLL _Pragma("GCC unroll 16")
 #endif
+// __builtin_shufflevector came with GCC 12; older ones take the lanes as a vector.
+#if defined(__clang__) || __GNUC__ >= 12
+#define PARAMIXER_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PARAMIXER_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Ints<Width>{__VA_ARGS__})
+#endif
 
 namespace paramixer {
 namespace PARAMIXER_SET {
@@ -19,7 +25,7 @@ struct Lanes {
     typedef float Floats __attribute__((vector_size(Width * 4)));
     typedef int32_t Ints __attribute__((vector_size(Width * 4)));
     typedef uint32_t Words __attribute__((vector_size(Width * 4)));
-    // Loads and stores go through a type of float's alignment; memcpy would defeat store forwarding.
+    // Loads and stores use a type with float's alignment; memcpy would defeat store forwarding.
     typedef float Loose __attribute__((vector_size(Width * 4), aligned(4), may_alias));
 };
 
@@ -52,6 +58,20 @@ PARAMIXER_INLINE void store_part(float* to, Floats<Width> value, int64_t count) 
     for (int64_t lane = 0; lane < count; ++lane) to[lane] = value[lane];
 }
 
+// At most Width floats, `left` of which exist.
+template <int Width>
+PARAMIXER_INLINE Floats<Width> load_up_to(const float* from, int64_t left) {
+    return left >= Width ? load<Width>(from) : load_part<Width>(from, left);
+}
+
+template <int Width>
+PARAMIXER_INLINE void store_up_to(float* to, Floats<Width> value, int64_t left) {
+    if (left >= Width)
+        store<Width>(to, value);
+    else
+        store_part<Width>(to, value, left);
+}
+
 template <int Width>
 PARAMIXER_INLINE Ints<Width> lane_numbers() {
     Ints<Width> lanes;
@@ -60,7 +80,7 @@ PARAMIXER_INLINE Ints<Width> lane_numbers() {
     return lanes;
 }
 
-// std:: functions are shared by name between translation units, so the kernels use none.
+// The linker merges std:: functions of all translation units by name, so the kernels use none.
 PARAMIXER_INLINE constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 PARAMIXER_INLINE constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -76,17 +96,18 @@ struct MakeIndices<0, Values...> {
 // In every span, the even (parity 0) or odd blocks of the first vector, then those of the second.
 constexpr int every_other(int position, int width, int block, int span, int parity) {
     const int half = span / block / 2, number = position % span / block;
-    return position / span * span + (2 * (number % half) + parity) * block + position % block + (number < half ? 0 : width);
+    return position / span * span + (2 * (number % half) + parity) * block + position % block +
+           (number < half ? 0 : width);
 }
 
 template <int Width, int Block, int Span, int... I>
-PARAMIXER_INLINE Floats<Width> add_neighbours(Floats<Width> a, Floats<Width> b, Indices<I...>) {
-    return __builtin_shufflevector(a, b, every_other(I, Width, Block, Span, 0)...) +
-           __builtin_shufflevector(a, b, every_other(I, Width, Block, Span, 1)...);
+PARAMIXER_INLINE Floats<Width> add_neighbors(Floats<Width> a, Floats<Width> b, Indices<I...>) {
+    return PARAMIXER_SHUFFLE(a, b, every_other(I, Width, Block, Span, 0)...) +
+           PARAMIXER_SHUFFLE(a, b, every_other(I, Width, Block, Span, 1)...);
 }
 
 // Lane i of the result is the sum over the lanes of vectors[i]. Single lanes are folded inside groups of four before
-// whole groups are, since crossing 128 bits is dear.
+// whole groups are, since crossing 128 bits is slow.
 template <int Width>
 PARAMIXER_INLINE Floats<Width> sum_each(Floats<Width> (&vectors)[Width]) {
     if constexpr (Width > 1) {
@@ -97,8 +118,8 @@ PARAMIXER_INLINE Floats<Width> sum_each(Floats<Width> (&vectors)[Width]) {
             left /= 2;
             PARAMIXER_UNROLL
             for (int i = 0; i < left; ++i)
-                vectors[i] = add_neighbours<Width, 1, group>(vectors[2 * i], vectors[2 * i + 1],
-                                                             typename MakeIndices<Width>::type());
+                vectors[i] = add_neighbors<Width, 1, group>(vectors[2 * i], vectors[2 * i + 1],
+                                                            typename MakeIndices<Width>::type());
         }
         if constexpr (Width > 4) {
             PARAMIXER_UNROLL
@@ -106,8 +127,8 @@ PARAMIXER_INLINE Floats<Width> sum_each(Floats<Width> (&vectors)[Width]) {
                 left /= 2;
                 PARAMIXER_UNROLL
                 for (int i = 0; i < left; ++i)
-                    vectors[i] = add_neighbours<Width, 4, Width>(vectors[2 * i], vectors[2 * i + 1],
-                                                                 typename MakeIndices<Width>::type());
+                    vectors[i] = add_neighbors<Width, 4, Width>(vectors[2 * i], vectors[2 * i + 1],
+                                                                typename MakeIndices<Width>::type());
             }
         }
     }
@@ -116,7 +137,7 @@ PARAMIXER_INLINE Floats<Width> sum_each(Floats<Width> (&vectors)[Width]) {
 
 template <int Width, int Half, int... I>
 PARAMIXER_INLINE Floats<Width> interleave(Floats<Width> a, Floats<Width> b, Indices<I...>) {
-    return __builtin_shufflevector(a, b, (Half * Width / 2 + I / 2 + (I % 2) * Width)...);
+    return PARAMIXER_SHUFFLE(a, b, (Half * Width / 2 + I / 2 + (I % 2) * Width)...);
 }
 
 // The square block of rows in `vectors` becomes its transpose: log2(Width) perfect shuffles.

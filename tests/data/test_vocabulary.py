@@ -13,20 +13,20 @@ from paramixer.data.vocabulary import CLS, PAD, UNKNOWN, Vocabulary
 
 
 def test_characters_are_sorted_behind_the_special_symbols():
-    vocabulary = Vocabulary.of_characters(["za", "Äb", "z\n"])
+    vocabulary = Vocabulary.from_characters(["za", "Äb", "z\n"])
     assert vocabulary.symbols == (PAD, UNKNOWN, CLS, "\n", "a", "b", "z", "Ä")
     assert (vocabulary.pad, vocabulary.unknown, vocabulary.cls, len(vocabulary)) == (0, 1, 2, 8)
-    without = Vocabulary.of_characters(["b", "a"], with_cls=False)
+    without = Vocabulary.from_characters(["b", "a"], with_cls=False)
     assert without.symbols == (PAD, UNKNOWN, "a", "b")
     assert without.cls is None
 
 
 def test_characters_do_not_depend_on_the_order_of_texts():
-    assert Vocabulary.of_characters(["abc", "xyz"]) == Vocabulary.of_characters(["zyx", "cab"])
+    assert Vocabulary.from_characters(["abc", "xyz"]) == Vocabulary.from_characters(["zyx", "cab"])
 
 
 def test_unknown_characters_have_one_id():
-    vocabulary = Vocabulary.of_characters(["ab"])
+    vocabulary = Vocabulary.from_characters(["ab"])
     assert vocabulary.encode("aéb\U0001f600").tolist() == [2, 3, 1, 4, 1]
 
 
@@ -38,17 +38,17 @@ def test_an_unknown_symbol_is_named_with_its_position_where_it_has_no_id():
 
 
 def test_astral_characters_are_one_symbol():
-    vocabulary = Vocabulary.of_characters(["\U0001f600a\U0010ffff"])
+    vocabulary = Vocabulary.from_characters(["\U0001f600a\U0010ffff"])
     assert vocabulary.symbols[3:] == ("a", "\U0001f600", "\U0010ffff")
     assert vocabulary.encode("\U0010ffff\U0001f600a").tolist() == [2, 5, 4, 3]
 
 
 def test_half_of_a_surrogate_pair_is_unknown_and_no_fault():
-    assert Vocabulary.of_characters(["a"]).encode("\ud800a").tolist() == [2, 1, 3]
+    assert Vocabulary.from_characters(["a"]).encode("\ud800a").tolist() == [2, 1, 3]
 
 
 def test_special_symbols_cannot_be_written_in_raw_input():
-    vocabulary = Vocabulary.of_characters(["<cls>"])
+    vocabulary = Vocabulary.from_characters(["<cls>"])
     assert len(vocabulary.encode("<cls>")) == 6
     assert vocabulary.encode("<cls>").tolist().count(vocabulary.cls) == 1
 
@@ -78,7 +78,7 @@ def test_words_and_numbers_stand_between_blanks():
 
 @pytest.mark.parametrize(("length", "kept"), [(None, [2, 3, 4, 5]), (9, [2, 3, 4, 5]), (3, [2, 3, 4]), (1, [2])])
 def test_a_cut_sequence_keeps_cls_and_its_beginning(length, kept):
-    assert Vocabulary.of_characters(["abc"]).encode("abc", length).tolist() == kept
+    assert Vocabulary.from_characters(["abc"]).encode("abc", length).tolist() == kept
     words = Vocabulary(symbols=(PAD, UNKNOWN, CLS, "a", "b", "c"), unit="word")
     assert words.encode("a b c", length).tolist() == kept
 
@@ -101,7 +101,7 @@ def test_one_letter_may_pad_and_stand_for_the_unknown():
 
 
 def test_a_vocabulary_with_faults_is_refused():
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="is in the vocabulary twice"):
         Vocabulary(symbols=("a", "b", "a"))
     with pytest.raises(ValueError, match="choose from character, word, number"):
         Vocabulary(symbols=("a",), unit="byte")
@@ -109,7 +109,7 @@ def test_a_vocabulary_with_faults_is_refused():
 
 @given(st.lists(st.text(), min_size=1), st.booleans())
 def test_a_vocabulary_survives_json_and_reads_all_its_own_texts(texts, with_cls):
-    vocabulary = Vocabulary.of_characters(texts, with_cls)
+    vocabulary = Vocabulary.from_characters(texts, with_cls)
     again = Vocabulary.from_document(json.loads(json.dumps(vocabulary.document())))
     assert again == vocabulary
     for text in texts:

@@ -10,16 +10,16 @@ import time
 
 import pytest
 
-from paramixer.data.workers import in_order
+from paramixer.data.workers import map_in_order
 
 # Without the usual guard for __main__: a process that ran the script again would fail, or never end.
 SCRIPT = """
-from paramixer.data.tasks.listops import Job, trees
-from paramixer.data.workers import in_order
+from paramixer.data.tasks.listops import Job, grow_trees
+from paramixer.data.workers import map_in_order
 print("begun", flush=True)
 jobs = [Job("train", first, first + 100, 0, 2000) for first in range(0, 100 * {jobs}, 100)]
-for number, found in enumerate(in_order(trees, jobs, 2)):
-    print(number, found.tokens.sum(), flush=True)
+for number, trees in enumerate(map_in_order(grow_trees, jobs, 2)):
+    print(number, trees.tokens.sum(), flush=True)
 """
 
 
@@ -66,12 +66,12 @@ def gone_within(group: int, seconds: float) -> bool:
 
 
 def test_results_come_in_the_order_of_the_jobs():
-    assert list(in_order(str, range(50), 1)) == list(map(str, range(50)))
-    assert list(in_order(str, [], 2)) == []
+    assert list(map_in_order(str, range(50), 1)) == list(map(str, range(50)))
+    assert list(map_in_order(str, [], 2)) == []
 
 
 def test_an_error_of_a_job_is_raised_at_its_place():
-    found = in_order(int, ["1", "2", "x", "4"], 1)
+    found = map_in_order(int, ["1", "2", "x", "4"], 1)
     assert [next(found), next(found)] == [1, 2]
     with pytest.raises(ValueError, match="x"):
         next(found)

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paramixer.data import registry, task
+from paramixer.data import registry
 from paramixer.data.errors import DataError
+from paramixer.data.samples import Row
 from paramixer.data.storage import cache
-from paramixer.data.storage.arrow import Row
+from paramixer.data.storage.prepared import open_prepared, prepare
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 
@@ -42,8 +43,8 @@ def test_the_second_preparation_does_nothing(cache_folder):
         calls.append(folder)
         (folder / "data").write_text("x")
 
-    first = cache.prepared("name", {"a": 1}, build)
-    assert cache.prepared("name", {"a": 1}, build) == first
+    first = cache.prepare("name", {"a": 1}, build)
+    assert cache.prepare("name", {"a": 1}, build) == first
     assert len(calls) == 1
     assert (first / "data").read_text() == "x"
     assert _seen(cache_folder) == [first.name]
@@ -54,10 +55,10 @@ def test_another_key_or_format_is_another_preparation(cache_folder, monkeypatch)
     def build(folder):
         (folder / "data").write_text("x")
 
-    cache.prepared("name", {"a": 1}, build)
-    cache.prepared("name", {"a": 2}, build)
+    cache.prepare("name", {"a": 1}, build)
+    cache.prepare("name", {"a": 2}, build)
     monkeypatch.setattr(cache, "FORMAT", cache.FORMAT + 1)
-    cache.prepared("name", {"a": 1}, build)
+    cache.prepare("name", {"a": 1}, build)
     assert len(_seen(cache_folder)) == 3
 
 
@@ -70,9 +71,9 @@ def test_a_preparation_that_fails_leaves_nothing_and_can_be_repeated(cache_folde
         raise error
 
     with pytest.raises(type(error)):
-        cache.prepared("name", {}, fail)
+        cache.prepare("name", {}, fail)
     assert _seen(cache_folder) == []
-    made = cache.prepared("name", {}, lambda folder: (folder / "data").write_text("whole") and None)
+    made = cache.prepare("name", {}, lambda folder: (folder / "data").write_text("whole") and None)
     assert (made / "data").read_text() == "whole"
 
 
@@ -87,7 +88,7 @@ def test_a_killed_preparation_leaves_nothing_half_made_and_the_next_one_clears_u
             print("begun", flush=True)
             time.sleep(60)
 
-        cache.prepared("name", {}, build)
+        cache.prepare("name", {}, build)
         """
     )
     assert process.stdout.readline() == "begun\n"
@@ -95,7 +96,7 @@ def test_a_killed_preparation_leaves_nothing_half_made_and_the_next_one_clears_u
     process.communicate()
     (left,) = _seen(cache_folder)
     assert left.startswith(".name-"), "what is half made must not look like prepared data"
-    made = cache.prepared("name", {}, lambda folder: (folder / "data").write_text("whole") and None)
+    made = cache.prepare("name", {}, lambda folder: (folder / "data").write_text("whole") and None)
     assert (made / "data").read_text() == "whole"
     assert _seen(cache_folder) == [made.name]
 
@@ -112,7 +113,7 @@ def test_two_processes_prepare_once_and_both_get_it(cache_folder):
             (folder / "data").write_text("whole")
 
         other = os.fork()
-        made = cache.prepared("name", {}, build)
+        made = cache.prepare("name", {}, build)
         print((made / "data").read_text(), flush=True)
         if other:
             os.waitpid(other, 0)
@@ -128,8 +129,8 @@ def test_a_full_disk_is_said_with_the_remedy(cache_folder, number):
         (folder / "data").write_text("half")
         raise OSError(number, os.strerror(number))
 
-    with pytest.raises(DataError, match=f"{cache_folder}: no room left .* PARAMIXER_CACHE"):
-        cache.prepared("name", {}, build)
+    with pytest.raises(DataError, match=f"{cache_folder}: no space left .* PARAMIXER_CACHE"):
+        cache.prepare("name", {}, build)
     assert _seen(cache_folder) == []
 
 
@@ -138,7 +139,7 @@ def test_other_faults_of_the_system_are_not_called_a_full_disk():
         raise PermissionError(errno.EACCES, "no")
 
     with pytest.raises(PermissionError):
-        cache.prepared("name", {}, build)
+        cache.prepare("name", {}, build)
 
 
 def test_a_file_that_outgrows_its_limit_leaves_nothing(tmp_path, cache_folder):
@@ -161,7 +162,7 @@ def test_a_file_that_outgrows_its_limit_leaves_nothing(tmp_path, cache_folder):
     )
     answers = process.communicate()[0].splitlines()
     assert [answer.split(";")[0] for answer in answers] == [
-        f"{cache_folder}: no room left while writing (File too large)"
+        f"{cache_folder}: no space left while writing (File too large)"
     ] * 2
     assert _seen(cache_folder) == []
     assert len(registry.load(str(source)).train) == 240
@@ -173,7 +174,7 @@ def _prepared(source):
     def build(preparation):
         text = source.read_text()
         rows = [(split, Row(vocabulary.encode(text), 1, len(text))) for split in ("train", "validation", "test")]
-        preparation.write(preparation.count(rows, "rows"), "uint8")
+        preparation.write(preparation.track(rows, "rows"), "uint8")
         return TaskInfo(
             name="t",
             preset="text",
@@ -184,7 +185,7 @@ def _prepared(source):
             vocabulary=vocabulary,
         )
 
-    return task.prepared("t", {"source": cache.identity(source)}, build)
+    return prepare("t", {"source": cache.identify(source)}, build)
 
 
 def test_a_changed_source_is_prepared_anew(tmp_path, cache_folder):
@@ -214,29 +215,29 @@ def test_the_fingerprint_follows_from_data_and_settings_and_not_from_places(tmp_
 def test_the_identity_of_a_folder_sees_every_file(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a").write_text("1")
-    first = cache.identity(tmp_path)
-    assert cache.identity(tmp_path) == first
+    first = cache.identify(tmp_path)
+    assert cache.identify(tmp_path) == first
     (tmp_path / "sub" / "a").write_text("12")
-    second = cache.identity(tmp_path)
+    second = cache.identify(tmp_path)
     (tmp_path / "sub" / "b").write_text("")
-    assert len({str(found) for found in (first, second, cache.identity(tmp_path))}) == 3
+    assert len({str(found) for found in (first, second, cache.identify(tmp_path))}) == 3
     with pytest.raises(DataError, match="there is no such file or folder"):
-        cache.identity(tmp_path / "nothing")
+        cache.identify(tmp_path / "nothing")
 
 
 def test_the_folder_is_the_one_named_or_the_users_cache(monkeypatch, cache_folder):
-    assert cache.folder() == cache_folder
+    assert cache.find_folder() == cache_folder
     monkeypatch.delenv("PARAMIXER_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache.folder() == Path("/somewhere/paramixer")
+    assert cache.find_folder() == Path("/somewhere/paramixer")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache.folder() == Path.home() / ".cache" / "paramixer"
+    assert cache.find_folder() == Path.home() / ".cache" / "paramixer"
 
 
 def test_facts_are_read_back_as_they_were_written(tmp_path):
     (tmp_path / "a.txt").write_text("ab")
     first = _prepared(tmp_path / "a.txt")
-    again = task.opened(first.train.path.parent)
+    again = open_prepared(first.train.path.parent)
     for part in (
         "name",
         "preset",

@@ -6,7 +6,6 @@ import hashlib
 import random
 import tempfile
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 import paramixer as pm
 from paramixer.data import DataError
 from paramixer.data.tasks import listops
-from paramixer.data.tasks.listops import Job, trees
+from paramixer.data.tasks.listops import Job, grow_trees
 
 
 def words_of(tokens) -> list[str]:
@@ -25,7 +24,7 @@ def words_of(tokens) -> list[str]:
 
 
 def some(job: Job) -> list[tuple[list[str], int]]:
-    found = trees(job)
+    found = grow_trees(job)
     sequences = np.split(found.tokens, np.cumsum(found.lengths)[:-1])
     return [(words_of(tokens), value) for tokens, value in zip(sequences, found.values.tolist(), strict=True)]
 
@@ -57,12 +56,35 @@ def evaluated(words: list[str]) -> tuple[int, int, list[int]]:
     return value, deepest, counts
 
 
-def naive_tree(rng: random.Random, depth: int = 1) -> list[str]:
-    """A tree as the definition says, without any bound on its length."""
-    if depth == 10 or rng.random() > 0.25:
-        return [str(rng.randrange(10))]
-    arguments = chain.from_iterable(naive_tree(rng, depth + 1) for _ in range(rng.randint(2, 10)))
-    return [rng.choice(listops.OPERATORS), *arguments, "]"]
+def naive_tree(rng: random.Random, limit: int) -> list[str] | None:
+    """A tree as the definition says; None as soon as it has ``limit`` tokens."""
+    tokens: list[str] = []
+
+    def grow(depth: int) -> bool:
+        if depth == 10 or rng.random() > 0.25:
+            tokens.append(str(rng.randrange(10)))
+            return len(tokens) < limit
+        tokens.append(rng.choice(listops.OPERATORS))
+        if not all(grow(depth + 1) for _ in range(rng.randint(2, 10))):
+            return False
+        tokens.append("]")
+        return len(tokens) < limit
+
+    return tokens if grow(1) else None
+
+
+def measures(words: list[str], evaluation: tuple[int, int, list[int]]) -> list[float]:
+    """Length, shares of operators, MED and a digit, mean arguments, arguments of the root, and value."""
+    value, _, counts = evaluation
+    return [
+        len(words),
+        sum(word.startswith("[") for word in words) / len(words),
+        words.count("[MED") / words.count("]"),
+        words.count("7") / len(words),
+        float(np.mean(counts)),
+        counts[-1],
+        value,
+    ]
 
 
 def in_parentheses(words: list[str]) -> str:
@@ -86,42 +108,37 @@ def generated() -> list[tuple[list[str], int]]:
     return some(Job("train", 0, 600, 0, 2000))
 
 
-def test_generated_trees_agree_with_an_independent_evaluator(generated):
-    for words, value in generated:
-        assert evaluated(words)[0] == value
+@pytest.fixture(scope="module")
+def evaluations(generated) -> list[tuple[int, int, list[int]]]:
+    """What the independent evaluator finds, computed once."""
+    return [evaluated(words) for words, _ in generated]
 
 
-def test_length_depth_and_arguments_are_within_the_bounds_and_reach_them(generated):
+def test_generated_trees_agree_with_an_independent_evaluator(generated, evaluations):
+    assert [value for _, value in generated] == [value for value, _, _ in evaluations]
+
+
+def test_length_depth_and_arguments_are_within_the_bounds_and_reach_them(generated, evaluations):
     lengths = [len(words) for words, _ in generated]
     assert min(lengths) > 500
     assert max(lengths) < 2000
     assert min(lengths) < 520
     assert max(lengths) > 1900
-    shapes = [evaluated(words) for words, _ in generated]
-    assert max(deepest for _, deepest, _ in shapes) == 10
-    assert {count for _, _, counts in shapes for count in counts} == set(range(2, 11))
+    assert max(deepest for _, deepest, _ in evaluations) == 10
+    assert {count for _, _, counts in evaluations for count in counts} == set(range(2, 11))
 
 
-def test_generated_trees_are_distributed_like_trees_that_are_drawn_naively_and_rejected(generated):
+def test_generated_trees_are_distributed_like_trees_that_are_drawn_naively_and_rejected(generated, evaluations):
     rng = random.Random(0)
     naive: list[list[str]] = []
     while len(naive) < 200:
-        words = naive_tree(rng)
-        if 500 < len(words) < 2000:
+        words = naive_tree(rng, 2000)
+        if words is not None and len(words) > 500:
             naive.append(words)
-    ours = [words for words, _ in generated]
-    for measure in (
-        len,
-        lambda words: sum(word.startswith("[") for word in words) / len(words),
-        lambda words: words.count("[MED") / words.count("]"),
-        lambda words: words.count("7") / len(words),
-        lambda words: np.mean(evaluated(words)[2]),
-        lambda words: evaluated(words)[2][-1],
-        lambda words: evaluated(words)[0],
-    ):
-        here, there = (np.array([measure(words) for words in group], float) for group in (ours, naive))
-        error = np.sqrt(here.var() / len(here) + there.var() / len(there))
-        assert abs(here.mean() - there.mean()) < 4 * error
+    here = np.array([measures(words, found) for (words, _), found in zip(generated, evaluations, strict=True)])
+    there = np.array([measures(words, evaluated(words)) for words in naive])
+    error = np.sqrt(here.var(0) / len(here) + there.var(0) / len(there))
+    assert (np.abs(here.mean(0) - there.mean(0)) < 4 * error).all()
 
 
 @pytest.mark.parametrize(
@@ -158,15 +175,15 @@ def test_no_tree_stands_twice(generated):
 
 
 def test_trees_are_the_same_on_every_machine():
-    found = trees(Job("train", 0, 50, 0, 2000))
+    found = grow_trees(Job("train", 0, 50, 0, 2000))
     digest = hashlib.sha256(found.tokens.tobytes() + found.values.astype("<i8").tobytes()).hexdigest()
     assert digest == "4251a637c64c5b31c1a42c29a7e9f2d5c7b684248d2080882f982f04b5ca0140"
 
 
 def test_trees_do_not_depend_on_the_number_of_processes(monkeypatch):
-    monkeypatch.setattr(listops, "_TREES_A_JOB", 20)
+    monkeypatch.setattr(listops, "_TREES_PER_JOB", 20)
     sizes = {"train": 70, "validation": 5, "test": 21}
-    alone, together = (list(listops.rows(3, sizes, 2000, workers)) for workers in (1, 2))
+    alone, together = (list(listops.generate_rows(3, sizes, 2000, workers)) for workers in (1, 2))
     assert [split for split, _ in alone] == ["train"] * 70 + ["validation"] * 5 + ["test"] * 21
     assert len(alone) == len(together)
     for (split, row), (other_split, other) in zip(alone, together, strict=True):
@@ -249,12 +266,12 @@ def test_lines_may_end_as_on_windows(tmp_path):
         ("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n", r"basic_train.tsv, line 3: 1 fields"),
         ("Source\tTarget\n[MAX 1 2 ]\t2\t2\n", r"basic_train.tsv, line 2: 3 fields"),
         ("Source\tTarget\n[MAX 1 2 ]\t2\n\n", r"basic_train.tsv, line 3: 1 fields"),
-        ("Source\tTarget\n[AVG 1 2 ]\t2\n", r"basic_train.tsv, line 2: '\[AVG' is no token"),
-        ("Source\tTarget\n<pad> [MIN 1 2 ]\t2\n", r"basic_train.tsv, line 2: '<pad>' is no token"),
+        ("Source\tTarget\n[AVG 1 2 ]\t2\n", r"basic_train.tsv, line 2: '\[AVG' is not a token"),
+        ("Source\tTarget\n<pad> [MIN 1 2 ]\t2\n", r"basic_train.tsv, line 2: '<pad>' is not a token"),
         ("Source\tTarget\n( )\t2\n", r"basic_train.tsv, line 2: there is no expression"),
         ("Source\tTarget\n[MAX 1 2 ]\t10\n", r"basic_train.tsv, line 2: the target is '10'"),
         ("Source\tTarget\n[MAX 1 2 ]\t\n", r"basic_train.tsv, line 2: the target is ''"),
-        (b"Source\tTarget\n[MAX 1 2 ]\t2\n\xff\xfe\t1\n", r"basic_train.tsv, line 3: is not UTF-8"),
+        (b"Source\tTarget\n[MAX 1 2 ]\t2\n\xff\xfe\t1\n", r"basic_train.tsv, line 3: not UTF-8"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_line(tmp_path, content, message):
@@ -279,10 +296,32 @@ def test_how_many_trees_a_source_has_cannot_be_asked_for(tmp_path):
         pm.data.load("listops", source=write(tmp_path), train=5)
 
 
+TREES = st.recursive(
+    st.integers(0, 9).map(str),
+    lambda inner: st.builds(
+        lambda operator, arguments: f"{operator} {' '.join(arguments)} ]",
+        st.sampled_from(listops.OPERATORS),
+        st.lists(inner, min_size=2, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trees=st.lists(TREES, min_size=1, max_size=5), ending=st.sampled_from(["\n", "\r\n"]))
+def test_any_well_formed_trees_load(trees, ending):
+    # Every digit is a target of train.
+    lines = ["Source\tTarget", *(f"{in_parentheses(tree.split())}\t{evaluated(tree.split())[0]}" for tree in trees)]
+    lines += [f"{digit}\t{digit}" for digit in range(10)]
+    with tempfile.TemporaryDirectory() as folder:
+        train = pm.data.load("listops", source=write(Path(folder), train=ending.join(lines) + ending)).train
+        assert [" ".join(words_of(train[i].inputs.tolist())) for i in range(len(trees))] == trees
+
+
 LINES = st.lists(st.sampled_from(["[MAX", "[SM", "]", "(", ")", "3", "12", "\t", "\t7\n", "\n", " ", "é", "\r"]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.one_of(
         st.binary(max_size=60),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage
@@ -23,21 +23,21 @@ from sklearn.preprocessing import StandardScaler
 
 import paramixer as pm
 from paramixer.data import DataError
-from paramixer.data.tasks.pathfinder import lra_files, task
-from paramixer.data.tasks.pathfinder.task import Group, Job, Pictures, groups, pictures
+from paramixer.data.tasks.pathfinder import lra_files, pathfinder
+from paramixer.data.tasks.pathfinder.pathfinder import Group, Images, Job, draw_images, grow_groups
 
-FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "pathfinder.png"
+FIGURE = Path(__file__).parents[3] / "docs" / "figures" / "pathfinder.png"
 
 
 @pytest.fixture(scope="module")
-def pooled() -> Pictures:
-    """Pictures of all difficulties, which take turns: easy, easy, medium, medium, hard, hard."""
-    return pictures(Job("train", 0, 1800, 0, 32, "pooled"))
+def pooled() -> Images:
+    """Images of all difficulties, which take turns: easy, easy, medium, medium, hard, hard."""
+    return draw_images(Job("train", 0, 1800, 0, 32, "pooled"))
 
 
 @pytest.fixture(scope="module", params=["easy", "medium", "hard"])
 def group(request) -> Group:
-    (found,) = groups(Job("train", 0, 60, 1, 32, request.param))
+    (found,) = grow_groups(Job("train", 0, 60, 1, 32, request.param))
     return found
 
 
@@ -80,9 +80,10 @@ def test_following_paddles_in_a_scene_leads_from_disc_to_disc_where_the_label_sa
         assert len(set(zip(parts.tolist(), group.scenes.plan.snakes.tolist(), strict=True))) == parts.max() + 1
 
 
-def test_following_the_pixels_gives_the_label(pooled):
-    right = np.array([traced(picture) for picture in pooled.pixels[:1200]]) == pooled.paths[:1200]
-    level = np.arange(1200) // 2 % 3
+@pytest.mark.parametrize("count", [300, pytest.param(1200, marks=pytest.mark.slow)])
+def test_following_the_pixels_gives_the_label(pooled, count):
+    right = np.array([traced(picture) for picture in pooled.pixels[:count]]) == pooled.paths[:count]
+    level = np.arange(count) // 2 % 3
     for number in range(3):
         assert right[level == number].mean() >= 0.99
 
@@ -93,7 +94,7 @@ def test_snakes_have_the_lengths_and_numbers_of_the_long_range_arena():
         ("medium", [9, 9, *[3] * 6]),
         ("hard", [14, 14, *[4] * 5]),
     ):
-        (found,) = groups(Job("train", 0, 2, 0, 32, difficulty))
+        (found,) = grow_groups(Job("train", 0, 2, 0, 32, difficulty))
         assert np.bincount(found.scenes.plan.snakes).tolist() == expected
 
 
@@ -166,7 +167,7 @@ def test_a_linear_model_of_pixels_cannot_tell_the_label(pooled):
 
 def test_every_picture_can_be_drawn_alone(pooled):
     for index in (0, 3, 5, 301):
-        alone = pictures(Job("train", index, index + 1, 0, 32, "pooled"))
+        alone = draw_images(Job("train", index, index + 1, 0, 32, "pooled"))
         assert np.array_equal(alone.pixels[0], pooled.pixels[index])
         assert alone.paths[0] == pooled.paths[index]
 
@@ -176,22 +177,22 @@ def test_seeds_and_splits_give_different_pictures():
         picture.tobytes()
         for split in ("train", "validation", "test")
         for seed in (0, 1)
-        for picture in pictures(Job(split, 0, 6, seed, 32, "easy")).pixels
+        for picture in draw_images(Job(split, 0, 6, seed, 32, "easy")).pixels
     ]
     assert len(set(found)) == 36
 
 
 def test_pictures_are_the_same_on_every_machine():
-    digest = hashlib.sha256(pictures(Job("train", 0, 12, 0, 32, "pooled")).pixels.tobytes()).hexdigest()
+    digest = hashlib.sha256(draw_images(Job("train", 0, 12, 0, 32, "pooled")).pixels.tobytes()).hexdigest()
     assert digest == "7f89fcbbd1d92cc54dd6976888f55f58de58742f2b757888ba4e34957c74be06"
-    digest = hashlib.sha256(pictures(Job("test", 4, 6, 7, 128, "hard")).pixels.tobytes()).hexdigest()
+    digest = hashlib.sha256(draw_images(Job("test", 4, 6, 7, 128, "hard")).pixels.tobytes()).hexdigest()
     assert digest == "a8350c2289a0a190e9532c4fa62824aba0dda365c0028273b838023afa31989f"
 
 
 def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch):
-    monkeypatch.setattr(task, "_PICTURES_A_JOB", 20)
+    monkeypatch.setattr(pathfinder, "_IMAGES_PER_JOB", 20)
     sizes = {"train": 50, "validation": 7, "test": 20}
-    alone, together = (list(task.rows(3, sizes, 32, "pooled", workers)) for workers in (1, 2))
+    alone, together = (list(pathfinder.generate_rows(3, sizes, 32, "pooled", workers)) for workers in (1, 2))
     assert [split for split, _ in alone] == ["train"] * 50 + ["validation"] * 7 + ["test"] * 20
     for (split, row), (other_split, other) in zip(alone, together, strict=True):
         assert (split, row.target, row.id) == (other_split, other.target, other.id)
@@ -226,7 +227,7 @@ def test_pictures_have_any_size(size):
 
 
 def test_the_paths_of_path_x_are_unambiguous_too():
-    (found,) = groups(Job("train", 0, 20, 0, 128, "hard"))
+    (found,) = grow_groups(Job("train", 0, 20, 0, 128, "hard"))
     snakes = found.scenes.plan.snakes
     for points, discs, path in zip(found.scenes.points, found.discs, found.paths, strict=True):
         paddles = points[:, [0, 2]]
@@ -238,7 +239,7 @@ def test_the_paths_of_path_x_are_unambiguous_too():
 
 
 def test_a_scene_is_the_same_at_other_sizes():
-    small, large = (next(groups(Job("train", 0, 4, 0, size, "hard"))).scenes.points for size in (32, 64))
+    small, large = (next(grow_groups(Job("train", 0, 4, 0, size, "hard"))).scenes.points for size in (32, 64))
     assert np.allclose(2 * small, large)
 
 
@@ -247,7 +248,7 @@ def test_a_scene_is_the_same_at_other_sizes():
     [
         ({"difficulty": "harder"}, "difficulty='harder'"),
         ({"size": 8}, "size=8"),
-        ({"length": 16384}, "say size"),
+        ({"length": 16384}, "give size"),
         ({"train": 0}, "train=0"),
     ],
 )
@@ -256,7 +257,7 @@ def test_settings_that_make_no_sense_are_named(options, message):
         pm.data.load("pathfinder", **options)
 
 
-def write(folder: Path, found: Pictures, name: str = "curv_contour_length_14", form: str = "text") -> Path:
+def write(folder: Path, found: Images, name: str = "curv_contour_length_14", form: str = "text") -> Path:
     """A folder as LRA has it, with two lists of pictures."""
     target = folder / name
     (target / "metadata").mkdir(parents=True)
@@ -280,7 +281,7 @@ def write(folder: Path, found: Pictures, name: str = "curv_contour_length_14", f
 @pytest.mark.parametrize("form", ["text", "S", "U"])
 @pytest.mark.parametrize("inside", [False, True], ids=["pathfinder32", "its folder"])
 def test_folders_of_lra_give_the_pictures_that_were_written(tmp_path, pooled, form, inside):
-    few = Pictures(pooled.pixels[:40], pooled.paths[:40])
+    few = Images(pooled.pixels[:40], pooled.paths[:40])
     source = write(tmp_path / "pathfinder32", few, form=form)
     task = pm.data.load("pathfinder", source=source / "curv_contour_length_14" if inside else source)
     assert [len(split) for split in task.splits.values()] == [32, 4, 4]
@@ -299,13 +300,13 @@ def test_folders_of_lra_give_the_pictures_that_were_written(tmp_path, pooled, fo
 def test_pooled_folders_are_cut_as_in_the_paper(tmp_path, pooled):
     for part, name in enumerate(("curv_baseline", "curv_contour_length_9", "curv_contour_length_14")):
         some = slice(20 * part, 20 * part + 20)
-        write(tmp_path, Pictures(pooled.pixels[some], pooled.paths[some]), name)
+        write(tmp_path, Images(pooled.pixels[some], pooled.paths[some]), name)
     task = pm.data.load("pathfinder", source=tmp_path, difficulty="pooled")
     assert [len(split) for split in task.splits.values()] == [54, 3, 3]
 
 
 def test_an_empty_picture_is_left_out_with_a_note(tmp_path, pooled):
-    write(tmp_path, Pictures(pooled.pixels[:40], pooled.paths[:40]))
+    write(tmp_path, Images(pooled.pixels[:40], pooled.paths[:40]))
     (tmp_path / "curv_contour_length_14" / "imgs" / "0" / "sample_3.png").write_bytes(b"")
     task = pm.data.load("pathfinder", source=tmp_path)
     assert sum(map(len, task.splits.values())) == 39
@@ -341,32 +342,35 @@ def png(size: int) -> bytes:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: (f / "imgs/0/sample_1.png").unlink(), r"0.npy, line 2: there is no picture imgs/0/sample_1.png"),
-        (lambda f: (f / "imgs/0/sample_1.png").write_bytes(b"GIF89a"), r"sample_1.png: cannot be read as a PNG"),
-        (lambda f: halved(f / "imgs/0/sample_1.png"), r"sample_1.png: cannot be read as a PNG"),
-        (lambda f: (f / "imgs/0/sample_1.png").write_bytes(png(64)), r"sample_1.png: is 64 x 64 pixels, not 32 x 32"),
+        (lambda f: (f / "imgs/0/sample_1.png").unlink(), r"0.npy, line 2: there is no image imgs/0/sample_1.png"),
+        (lambda f: (f / "imgs/0/sample_1.png").write_bytes(b"GIF89a"), r"sample_1.png: it cannot be read as PNG"),
+        (lambda f: halved(f / "imgs/0/sample_1.png"), r"sample_1.png: it cannot be read as PNG"),
+        (
+            lambda f: (f / "imgs/0/sample_1.png").write_bytes(png(64)),
+            r"sample_1.png: the image has 64 x 64 pixels",
+        ),
         (
             lambda f: replaced(f / "metadata/0.npy", "sample_1.png 1 ", "sample_1.png 1 2"),
             r"0.npy, line 2: the label is",
         ),
         (lambda f: replaced(f / "metadata/0.npy", "sample_1.png", "../../x"), r"0.npy, line 2: .*outside"),
         (lambda f: (f / "metadata/1.npy").write_text("imgs/0 sample_0.png\n"), r"1.npy, line 1: 2 fields"),
-        (lambda f: (f / "metadata/1.npy").write_bytes(b"\xff\xfe"), r"1.npy: is neither text"),
-        (lambda f: (f / "metadata/1.npy").write_bytes(b"\x93NUMPY\x01\x00"), r"1.npy: cannot be read"),
-        (lambda f: np.save(f / "metadata/1.npy", np.zeros((3, 5))), r"1.npy: is an array of float64"),
+        (lambda f: (f / "metadata/1.npy").write_bytes(b"\xff\xfe"), r"1.npy: neither text"),
+        (lambda f: (f / "metadata/1.npy").write_bytes(b"\x93NUMPY\x01\x00"), r"1.npy: it cannot be read"),
+        (lambda f: np.save(f / "metadata/1.npy", np.zeros((3, 5))), r"1.npy: an array of float64"),
         (lambda f: [file.unlink() for file in (f / "metadata").iterdir()], r"metadata: there is no list"),
         (lambda f: [file.write_text("\n") for file in (f / "metadata").iterdir()], r"not a single sequence"),
     ],
 )
 def test_what_is_wrong_in_a_folder_is_said_with_its_place(tmp_path, pooled, spoil, message):
-    write(tmp_path, Pictures(pooled.pixels[:8], pooled.paths[:8]))
+    write(tmp_path, Images(pooled.pixels[:8], pooled.paths[:8]))
     spoil(tmp_path / "curv_contour_length_14")
     with pytest.raises(DataError, match=message):
         pm.data.load("pathfinder", source=tmp_path)
 
 
 def test_a_list_of_python_objects_is_refused_and_not_opened(tmp_path, pooled):
-    write(tmp_path, Pictures(pooled.pixels[:8], pooled.paths[:8]))
+    write(tmp_path, Images(pooled.pixels[:8], pooled.paths[:8]))
     np.save(tmp_path / "curv_contour_length_14/metadata/0.npy", np.array([[Touch(tmp_path / "made")]], object))
     with pytest.raises(DataError, match="never of Python objects"):
         pm.data.load("pathfinder", source=tmp_path)
@@ -376,12 +380,12 @@ def test_a_list_of_python_objects_is_refused_and_not_opened(tmp_path, pooled):
 
 
 def test_a_folder_without_pictures_of_the_difficulty_is_named(tmp_path, pooled):
-    write(tmp_path, Pictures(pooled.pixels[:8], pooled.paths[:8]), "curv_baseline")
+    write(tmp_path, Images(pooled.pixels[:8], pooled.paths[:8]), "curv_baseline")
     with pytest.raises(DataError, match="no curv_contour_length_14/metadata"):
         pm.data.load("pathfinder", source=tmp_path)
-    with pytest.raises(DataError, match="has the easy pictures only"):
+    with pytest.raises(DataError, match="only the easy images"):
         pm.data.load("pathfinder", source=tmp_path / "curv_baseline")
-    with pytest.raises(DataError, match="has the easy pictures only"):
+    with pytest.raises(DataError, match="only the easy images"):
         pm.data.load("pathfinder", source=tmp_path / "curv_baseline", difficulty="pooled")
     with pytest.raises(DataError, match="no such folder"):
         pm.data.load("pathfinder", source=tmp_path / "elsewhere")
@@ -389,7 +393,6 @@ def test_a_folder_without_pictures_of_the_difficulty_is_named(tmp_path, pooled):
         pm.data.load("pathfinder", source=tmp_path, difficulty="easy", train=5)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     content=st.one_of(
         st.binary(max_size=80),
@@ -414,8 +417,18 @@ def test_any_bytes_as_a_list_give_data_or_a_data_error(content):
         metadata.mkdir()
         (metadata / "0.npy").write_bytes(content)
         with suppress(DataError):
-            for sample in lra_files.samples([Path(folder)], 32, task.CLASSES, set()):
+            for sample in lra_files.read_samples([Path(folder)], 32, pathfinder.CLASSES, set()):
                 assert len(sample.sequence) == 1024
+
+
+@given(count=st.integers(1, 6), form=st.sampled_from(["text", "S", "U"]))
+def test_any_well_formed_list_gives_its_images(pooled, count, form):
+    few = Images(pooled.pixels[:count], pooled.paths[:count])
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), few, "curv_baseline", form if count > 1 else "text")
+        samples = list(lra_files.read_samples([Path(folder, "curv_baseline")], 32, pathfinder.CLASSES, set()))
+    assert [sample.sequence.tobytes() for sample in samples] == [pixels.tobytes() for pixels in few.pixels]
+    assert [sample.target for sample in samples] == [pathfinder.CLASSES[int(path)] for path in few.paths]
 
 
 def test_the_figure_is_what_its_script_draws(tmp_path):
@@ -430,4 +443,4 @@ def test_a_list_that_claims_a_trillion_empty_strings_is_refused(tmp_path):
     file = tmp_path / "list.npy"
     file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(DataError, match="table of strings"):
-        lra_files._array(file.read_bytes(), file)
+        lra_files._read_array(file.read_bytes(), file)

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.data.generated import two_places
-from paramixer.data.rng import bits
+from paramixer.data.generated import draw_two_positions
+from paramixer.data.rng import draw_bits
 from paramixer.data.tasks import adding, order
 
 
 def test_the_papers_worked_example_has_target_0_825():
     """It marks three positions, against its own definition of two; the target is that of all three."""
     sequence = torch.tensor([[(0.5, 1), (-0.2, 0), (0.2, 1), (-0.8, 0), (0.6, 1)]])
-    assert adding.targets(sequence).item() == pytest.approx(0.825)
+    assert adding.compute_targets(sequence).item() == pytest.approx(0.825)
 
 
 @pytest.mark.parametrize("length", [2, 3, 50])
@@ -31,17 +31,17 @@ def test_adding_sequences_have_two_marks_and_numbers_from_minus_one_to_one(lengt
     assert numbers.max() > 0.95
     assert abs(float(numbers.mean())) < 0.1
     found = torch.stack([item.target for item in items])
-    torch.testing.assert_close(found, adding.targets(torch.stack([numbers, marks], -1)))
+    torch.testing.assert_close(found, adding.compute_targets(torch.stack([numbers, marks], -1)))
     np.testing.assert_allclose(task.train.targets, found.numpy(), rtol=1e-6)
 
 
 def test_the_papers_worked_example_of_temporal_order_is_class_3():
-    assert order.targets(order.encode("adYcbaYcd")[None]).item() == 3
+    assert order.compute_targets(order.encode("adYcbaYcd")[None]).item() == 3
 
 
 @pytest.mark.parametrize(("symbols", "target"), [("XaX", 0), ("abXcY", 1), ("YXdd", 2), ("YY", 3)])
 def test_classes_are_the_ordered_pairs(symbols, target):
-    assert order.targets(order.encode(symbols)[None]).tolist() == [target]
+    assert order.compute_targets(order.encode(symbols)[None]).tolist() == [target]
 
 
 @pytest.mark.parametrize("length", [2, 31, 33])
@@ -57,7 +57,7 @@ def test_order_sequences_have_two_signals_and_every_class(length):
         noise = torch.bincount(tokens[tokens < 4], minlength=4)
         assert noise.min() > 0.9 * noise.float().mean()
     targets = torch.stack([item.target for item in items])
-    assert torch.equal(order.targets(tokens), targets)
+    assert torch.equal(order.compute_targets(tokens), targets)
     assert task.train.targets.tolist() == targets.tolist()
     assert torch.bincount(targets).min() > 60
 
@@ -81,7 +81,7 @@ def test_a_sequence_follows_from_seed_split_and_index_alone(name):
 
 def test_draws_are_the_same_on_every_machine():
     """Golden values: a change of these would change every generated data set."""
-    assert bits(2, 0, "train", 0).tolist() == [213000021201967259, 4455796210202625458]
+    assert draw_bits(2, 0, "train", 0).tolist() == [213000021201967259, 4455796210202625458]
     assert pm.data.load("order", length=24, seed=1).test[2].inputs.tolist() == [
         2,
         0,
@@ -113,6 +113,6 @@ def test_draws_are_the_same_on_every_machine():
 def test_two_places_are_distinct_and_even():
     counts = np.zeros((5, 5), int)
     for index in range(5000):
-        counts[two_places(bits(1, 0, "test", index)[0], 5)] += 1
+        counts[draw_two_positions(draw_bits(1, 0, "test", index)[0], 5)] += 1
     assert (np.diag(counts) == 0).all()
     assert counts[~np.eye(5, dtype=bool)].min() > 180

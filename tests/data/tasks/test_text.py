@@ -112,7 +112,7 @@ def test_what_is_wrong_is_named(folder, tmp_path):
     (folder / "train" / "pos" / "3_7.txt").write_text("fine")
     (folder / "test" / "mixed").mkdir()
     (folder / "test" / "mixed" / "0_5.txt").write_text("so so")
-    with pytest.raises(DataError, match=r"mixed/0_5.txt: label 'mixed' is seen only in test"):
+    with pytest.raises(DataError, match=r"mixed/0_5.txt: label 'mixed' is only in test"):
         pm.data.load("text", source=folder)
     with pytest.raises(DataError, match="no such file or folder"):
         pm.data.load("text", source=tmp_path / "nothing")
@@ -133,13 +133,14 @@ def test_data_at_hand_is_found_by_the_tasks_name(folder, monkeypatch):
 def test_a_folder_around_a_single_file_stands_for_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("PARAMIXER_DATA", str(tmp_path))
     (tmp_path / "documents").mkdir()
-    assert registry.at_hand("documents") == tmp_path / "documents"
+    assert registry.find_local("documents") == tmp_path / "documents"
     (tmp_path / "documents" / "papers.parquet").touch()
-    assert registry.at_hand("documents") == tmp_path / "documents" / "papers.parquet"
+    assert registry.find_local("documents") == tmp_path / "documents" / "papers.parquet"
     (tmp_path / "documents" / "more.parquet").touch()
-    assert registry.at_hand("documents") == tmp_path / "documents"
+    assert registry.find_local("documents") == tmp_path / "documents"
 
 
+@pytest.mark.slow
 def test_the_real_reviews(shared_data):
     task = pm.data.load("text", source=shared_data / "imdb" / "imdb50k.parquet")
     assert [len(split) for split in task.splits.values()] == [22_500, 2_500, 25_000]
@@ -152,6 +153,7 @@ def test_the_real_reviews(shared_data):
     assert target.item() in (0, 1)
 
 
+@pytest.mark.slow
 def test_the_real_papers(shared_data):
     source = shared_data / "documents" / "arxiv_papers_3x1000_32k.parquet"
     task = pm.data.load("documents", source=source, length=32768)

@@ -1,4 +1,4 @@
-"""From samples to a prepared task: splits, classes, vocabulary and what a user must hear."""
+"""From samples to prepared data: splits, classes, vocabulary, and notes for the user."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from paramixer.data import task
 from paramixer.data.errors import DataError
-from paramixer.data.samples import Sample, Shares, write_samples
+from paramixer.data.preparation import write_samples
+from paramixer.data.samples import Sample
+from paramixer.data.splits import Shares
+from paramixer.data.storage.prepared import prepare
 from paramixer.data.vocabulary import CLS, PAD, UNKNOWN, Vocabulary
 
 
 def _load(samples, *, read=None, length=None, seed=0, shares=None, tag=0, **options):
     """A task of these samples."""
-    return task.prepared(
+    return prepare(
         "t",
         {"samples": repr(samples), "length": length, "seed": seed, "options": repr(options), "tag": tag},
         lambda preparation: write_samples(
@@ -207,13 +209,13 @@ def _with(place, **changes):
         (_with(7, target=float("nan")), {}, "line 7: the target is NaN or infinite"),
         (_with(7, split="train"), {}, "line 0: some samples name their split and some do not"),
         (_with(7, split="rest"), {}, "line 7: a split 'rest'; there are train, validation, test"),
-        (_with(7, sequence=np.ones(3)), {}, "line 7: 1 numbers a position, where others have none"),
-        (_with(7, target="new"), {"target": "value"}, "line 0: the target 'a' is no number"),
-        (_texts(30)[::2], {}, "the source: all targets are 'a'; there is nothing to tell apart"),
-        (_texts(9, "train"), {}, "the source: no sequence says that it is of the test split"),
-        (_texts(9, "test"), {}, "the source: no sequence says that it is of the train split"),
+        (_with(7, sequence=np.ones(3)), {}, "line 7: 1 numbers per position, where others have none"),
+        (_with(7, target="new"), {"target": "value"}, "line 0: the target 'a' is not a number"),
+        (_texts(30)[::2], {}, "the source: all targets are 'a'; there is nothing to learn"),
+        (_texts(9, "train"), {}, "the source: no sequence is in the test split"),
+        (_texts(9, "test"), {}, "the source: no sequence is in the train split"),
         ([*_texts(1, "train"), *_texts(9, "test")], {}, "the source: only 1 training sequences; validation is cut"),
-        ([*_split_texts(), Sample("t", "c", "line 77", "test")], {}, "line 77: label 'c' is seen only in test"),
+        ([*_split_texts(), Sample("t", "c", "line 77", "test")], {}, "line 77: label 'c' is only in test"),
     ],
 )
 def test_bad_samples_have_one_clear_message(samples, options, message):
@@ -244,7 +246,7 @@ def test_a_value_that_float32_cannot_hold_names_its_row(value):
 def test_features_that_differ_name_the_row():
     samples = _numbers(0, 1)
     samples[9] = samples[9]._replace(sequence=np.ones((3, 1)))
-    with pytest.raises(DataError, match="row 9: 1 numbers a position, where others have 2"):
+    with pytest.raises(DataError, match="row 9: 1 numbers per position, where others have 2"):
         _load(samples)
 
 
@@ -269,14 +271,8 @@ def test_a_source_that_changes_while_it_is_read_is_an_error(change):
         _load([], read=lambda: readings.pop(0))
 
 
-@pytest.mark.parametrize(("validation", "test"), [(0, 0.1), (0.1, 0), (0.5, 0.5), (1, 0.1), (-0.1, 0.1), (0.1, 2)])
-def test_shares_that_leave_nothing_are_refused(validation, test):
-    with pytest.raises(DataError, match="shares of"):
-        Shares(validation=validation, test=test)
-
-
 def test_shares_that_round_to_everything_are_refused():
-    with pytest.raises(DataError, match="only 4 sequences, of which none would be left for train"):
+    with pytest.raises(DataError, match="only 4 sequences, and none is left for train"):
         _load(_texts(4), shares=Shares(validation=0.49, test=0.49))
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from experiments.records import write_json
+from paramixer.attribution import explain
 from paramixer.data import registry
 from paramixer.data.summary import draw_lengths, summarize
 from paramixer.data.task import Task
-from paramixer.explain import explain
 from paramixer.links import Cdil, Chord
 from paramixer.nn.model import Paramixer
 from paramixer.report.explanation_figure import draw_map_over_image

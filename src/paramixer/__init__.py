@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from paramixer import data
-    from paramixer.explain import explain
+    from paramixer.attribution import explain
     from paramixer.links import Cdil, Chord, Links
     from paramixer.nn.block import ParamixerBlock
     from paramixer.nn.config import ParamixerConfig
@@ -40,7 +40,7 @@ _PUBLIC = {
     "backends": ("ops", "backends"),
     "build_model": ("training.factory", "build_model"),
     "data": ("data", None),
-    "explain": ("explain", "explain"),
+    "explain": ("attribution", "explain"),
     "fit": ("training.fit", "fit"),
     "link_mix": ("ops", "link_mix"),
     "load": ("training.prediction", "load"),

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from paramixer.attribution import explain
 from paramixer.data.formats import unlabeled
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import TaskInfo
-from paramixer.explain import explain
 from paramixer.nn.sequence_model import SequenceModel
 from paramixer.report.explanation_figure import draw_explanation, list_maps
 from paramixer.report.explorer import build_explorer, describe_explorers, title_explorers, title_sequence

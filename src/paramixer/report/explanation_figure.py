@@ -14,7 +14,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from paramixer.explain import Explanation
+from paramixer.attribution import Explanation
 from paramixer.report.sequence import SequenceView
 
 if TYPE_CHECKING:

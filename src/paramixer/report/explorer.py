@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from paramixer.attribution import Explanation, explain
 from paramixer.data.task import Task, TaskInfo
-from paramixer.explain import Explanation, explain
 from paramixer.nn.sequence_model import SequenceModel
 from paramixer.report.error_analysis import Predictions
 from paramixer.report.factor_data import pack_factors

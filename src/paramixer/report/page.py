@@ -16,6 +16,9 @@ from markupsafe import Markup
 from paramixer import __version__
 from paramixer.report.svg import Chart
 
+# In the order of their use.
+_SCRIPTS = ("factors.js", "drawing.js", "explorer.js")
+
 Pairs = list[tuple[str, str]]
 """Names and values of a table."""
 
@@ -58,11 +61,11 @@ def render_page(
         comparison: rows of the comparison table: name, and one value per run.
         comparison_charts: curves of all runs.
     """
-    files = resources.files("paramixer.report")
-    script = "".join((files / name).read_text(encoding="utf-8") for name in ("factors.js", "drawing.js", "explorer.js"))
+    assets = resources.files("paramixer.report") / "assets"
+    script = "".join((assets / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(
-        loader=PackageLoader("paramixer.report", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("paramixer.report", "assets"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     return environment.get_template("page.html").render(
         title=title,
@@ -70,7 +73,7 @@ def render_page(
         runs=sections,
         comparison=comparison,
         comparison_charts=comparison_charts,
-        style=Markup((files / "page.css").read_text(encoding="utf-8")),
+        style=Markup((assets / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
         data=_encode_json({"runs": [{"explorers": section.explorers} for section in sections]}),

@@ -46,7 +46,7 @@ def mixing_matrices(model: pm.Paramixer, inputs: torch.Tensor, lengths: torch.Te
 @pytest.mark.parametrize(("padding", "count"), [("symbol", 20), ("length", 20), ("length", 13)])
 def test_rows_columns_and_rollout_are_those_of_the_dense_matrices(residual, link_input, padding, count):
     model = build(residual=residual, link_input=link_input, padding=padding, pad=0 if padding == "symbol" else None)
-    explanation = pm.explain(model, tokens(count), [0, 5, count - 1])
+    explanation = pm.explain(model, tokens(count), [0, 5, count - 1], derivatives=False)
     lengths = torch.tensor([count]) if padding == "length" else None
     dense = mixing_matrices(model.eval(), tokens(count), lengths)
     for block, matrix in enumerate(dense):

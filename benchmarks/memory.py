@@ -130,7 +130,7 @@ def _training(job: Job) -> None:
     torch.autograd.backward(output, torch.ones_like(output))
 
 
-def _network(job: Job) -> tuple[Paramixer, torch.Tensor]:
+def _build_network(job: Job) -> tuple[Paramixer, torch.Tensor]:
     case = job.case
     config = ParamixerConfig(
         length=case.length,
@@ -142,20 +142,19 @@ def _network(job: Job) -> tuple[Paramixer, torch.Tensor]:
         protocol=case.protocol,
         links=case.links,
         factors=case.factors,
-        init="identity",
-        keep=job.checkpoint_every,
+        checkpoint_every=job.checkpoint_every,
     )
-    return Paramixer(config), torch.rand(case.batch, case.length, 2)
+    return Paramixer(config, init="identity"), torch.rand(case.batch, case.length, 2)
 
 
 def _network_forward(job: Job) -> None:
-    model, inputs = _network(job)
+    model, inputs = _build_network(job)
     with torch.no_grad():
         model(inputs)
 
 
 def _network_training(job: Job) -> None:
-    model, inputs = _network(job)
+    model, inputs = _build_network(job)
     optimizer = torch.optim.Adam(model.parameters())
     loss = F.mse_loss(model(inputs), torch.zeros(job.case.batch))
     loss.backward()  # type: ignore[no-untyped-call]

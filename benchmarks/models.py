@@ -20,15 +20,17 @@ from torch import Tensor, nn
 
 from benchmarks.memory import ROOT, read_status
 from benchmarks.settings import Settings
-from paramixer.baselines import registry, sizing
+from paramixer.baselines import registry
+from paramixer.baselines.config import BaselineConfig
 from paramixer.bench.case import Case
-from paramixer.bench.implementations import build_paramixer
+from paramixer.bench.implementations import PARAMIXER, build_paramixer
 from paramixer.bench.progress import Notify, add_prefix
 from paramixer.bench.timing import Timing, time_in_turns
 from paramixer.bench.verification import verify
 from paramixer.machine import serving_backend
-from paramixer.nn.config import ParamixerConfig
-from paramixer.nn.model import blocks
+from paramixer.nn.config import ParamixerConfig, SequenceConfig
+from paramixer.nn.model import Paramixer
+from paramixer.nn.sequence_model import SequenceModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ class ModelsOptions(Settings):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}={getattr(self, name)}; it must be positive")
         for name in self.models:
-            if registry.baseline(name).linear:
+            if registry.get(name).closed_form:
                 raise ValueError(f"{name} has no layer to measure")
         self.each_length()
 
@@ -89,10 +91,12 @@ class Job:
 def measure(options: ModelsOptions, notify: Notify) -> dict[str, Any]:
     """Return the peak memory of every model alone, then times of those that fit, as ratios to Paramixer."""
     lengths = [16, 32] if options.quick else options.each_length()
-    installed = [name for name, entry in registry.BASELINES.items() if not entry.linear and not entry.missing]
-    names = [registry.OWN, *(options.models or installed)]
+    installed = [
+        name for name, entry in registry.BASELINES.items() if not entry.closed_form and not entry.missing_packages
+    ]
+    names = [PARAMIXER, *(options.models or installed)]
     for name in options.models:
-        registry.baseline(name).check()
+        registry.get(name).check_installed()
     _verify(lengths[0], options, notify)
     results = {}
     for name in names:
@@ -113,34 +117,53 @@ def measure(options: ModelsOptions, notify: Notify) -> dict[str, Any]:
         timings = _time_all(able, length, options, notify)
         for name in able:
             results[name]["seconds"].append(timings[name].seconds)
-            results[name]["times"].append(timings[name].ratio_to(timings[registry.OWN]))
+            results[name]["times"].append(timings[name].ratio_to(timings[PARAMIXER]))
     return {"lengths": lengths, "batch": options.batch, "channels": options.channels, "models": results}
 
 
-def config_of(name: str, length: int, channels: int, hidden: int) -> ParamixerConfig:
+def make_config(name: str, length: int, channels: int, hidden: int) -> SequenceConfig:
     """Return the config of one Paramixer block, or of a baseline with as many parameters in its layer."""
-    own = ParamixerConfig(length=length, features=1, outputs=1, channels=channels, hidden=hidden, init="identity")
-    if name == registry.OWN:
-        return own
-    baseline = ParamixerConfig(length=length, features=1, outputs=1, channels=channels, hidden=hidden, mixer=name)
-    return sizing.matched(baseline, _count_parameters(own), _count_parameters)
+    # No positions and a small head: only the layer is measured.
+    shared: dict[str, Any] = {
+        "length": length,
+        "features": 1,
+        "outputs": 1,
+        "channels": channels,
+        "positions": False,
+        "pooling": "mean",
+    }
+    paramixer = ParamixerConfig(**shared, hidden=hidden)
+    if name == PARAMIXER:
+        return paramixer
+    baseline = BaselineConfig(**shared, model=name, hidden=hidden)
+    return registry.match_parameters(baseline, count_layer_parameters(paramixer), count_layer_parameters)
 
 
-def _count_parameters(config: ParamixerConfig) -> int:
-    (layer,) = blocks(config, torch.Generator())
+def count_layer_parameters(config: SequenceConfig) -> int:
+    """Return the number of trainable parameters of a block or layer."""
+    layer = _build_layer(config, torch.Generator())
     return sum(parameter.numel() for parameter in layer.parameters() if parameter.requires_grad)
 
 
-def _build_pass(config: ParamixerConfig, batch: int) -> Callable[[], None]:
+def _build_layer(config: SequenceConfig, generator: torch.Generator) -> nn.Module:
+    if isinstance(config, ParamixerConfig):
+        # Chains close to the identity stay finite at every length.
+        return Paramixer(config, init="identity", generator=generator).blocks[0]
+    model = registry.build(config, generator)
+    assert isinstance(model, SequenceModel)
+    return model.blocks[0]
+
+
+def _build_pass(config: SequenceConfig, batch: int) -> Callable[[], None]:
     """Return a forward and backward pass to the gradients of values and parameters, run once and checked."""
-    (layer,) = blocks(config, torch.Generator().manual_seed(0))
+    layer = _build_layer(config, torch.Generator().manual_seed(0))
     values = torch.randn(batch, config.length, config.channels, requires_grad=True)
     upstream = torch.randn(batch, config.length, config.channels)
 
     def both() -> None:
         layer.zero_grad()
         values.grad = None
-        out: Tensor = layer(values, values, None)
+        out: Tensor = layer(values, values) if isinstance(config, ParamixerConfig) else layer(values)
         torch.autograd.backward(out, upstream)
 
     both()
@@ -166,13 +189,13 @@ def _time_all(names: list[str], length: int, options: ModelsOptions, notify: Not
     runs: dict[str, Callable[[], object]] = {}
     for name in names:
         notify(f"N = {length}, {name}: building")
-        runs[name] = _build_pass(config_of(name, length, options.channels, options.hidden), options.batch)
+        runs[name] = _build_pass(make_config(name, length, options.channels, options.hidden), options.batch)
     return time_in_turns(runs, options.turns, add_prefix(notify, f"N = {length}"))
 
 
 def _measure_alone(job: Job, notify: Notify) -> dict[str, Any]:
     """Return parameters and peaks of every length that a process of its own reached, and why it stopped."""
-    title = "Paramixer" if job.name == registry.OWN else registry.baseline(job.name).title
+    title = "Paramixer" if job.name == PARAMIXER else registry.get(job.name).title
     result: dict[str, Any] = {"title": title, "parameters": [], "peak": [], "seconds": [], "times": [], "stopped": None}
     command = [sys.executable, "-m", "benchmarks.models", json.dumps(asdict(job))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
@@ -200,12 +223,12 @@ def _run_job(job: Job) -> None:
 def _measure_lengths(job: Job) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(job.threads)
     # Whatever is loaded or allocated once is the process's own.
-    _build_pass(config_of(job.name, 16, job.channels, job.hidden), 1)()
+    _build_pass(make_config(job.name, 16, job.channels, job.hidden), 1)()
     before = read_status("VmRSS")
     room = read_status("VmSize") + int(job.memory * 1e9)
     resource.setrlimit(resource.RLIMIT_AS, (room, resource.getrlimit(resource.RLIMIT_AS)[1]))
     for length in job.lengths:
-        config = config_of(job.name, length, job.channels, job.hidden)
+        config = make_config(job.name, length, job.channels, job.hidden)
         gc.collect()
         begin = time.perf_counter()
         try:
@@ -217,7 +240,7 @@ def _measure_lengths(job: Job) -> Iterator[dict[str, Any]]:
             return
         taken = time.perf_counter() - begin
         # Lengths only grow, and so does what they need: the highest mark so far is this one's.
-        yield {"length": length, "parameters": _count_parameters(config), "peak": read_status("VmHWM") - before}
+        yield {"length": length, "parameters": count_layer_parameters(config), "peak": read_status("VmHWM") - before}
         if taken > job.limit:
             yield {"stopped": f"more than {job.limit:g} s at N = {length}"}
             return

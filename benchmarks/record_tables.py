@@ -19,6 +19,10 @@ from paramixer.bench.tables import (
 )
 
 
+# Records from before have the parts of a step in another spelling.
+_PART_TITLES = {"optimiser": "optimizer"}
+
+
 def tables_of(record: Record) -> list[Table]:
     """Return what a record says, as tables."""
     return TABLES[record.what](record.measured)
@@ -104,7 +108,7 @@ def _tabulate_step(measured: dict[str, Any]) -> list[Table]:
     for name, step in measured["presets"].items():
         shares = {part: sum(phases.values()) for part, phases in step["shares"].items()}
         largest = sorted(shares, key=lambda part: -shares[part])
-        parts = [f"{part} {shares[part]:.0%}" for part in largest if shares[part] >= 0.005]
+        parts = [f"{_PART_TITLES.get(part, part)} {shares[part]:.0%}" for part in largest if shares[part] >= 0.005]
         size = f"{step['batch']} x {step['length']}"
         outside = f"{step['outside_paramix']:.0%}"
         table.rows.append([name, size, format_duration(step["seconds"]), outside, ", ".join(parts)])

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from benchmarks.settings import Settings
 from paramixer.bench.progress import Notify
@@ -20,8 +19,7 @@ from paramixer.data.splits import SPLITS
 from paramixer.data.storage.prepared import Preparation, open_prepared
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
-from paramixer.nn.model import Paramixer
-from paramixer.training.factory import config_for
+from paramixer.training.factory import build_model
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
 from paramixer.training.run_folder import RunFolder
@@ -48,13 +46,13 @@ def measure(options: LoopOptions, notify: Notify) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         notify("preparing data")
         task = _prepare_task(Path(folder), options.preset, length, steps * batch)
-        model = Paramixer(config_for(task, {}), generator=torch.Generator().manual_seed(0))
+        model = build_model(task)
         notify(f"training {steps} steps")
         start = time.perf_counter()
         training = TrainingOptions(steps=steps, batch=batch, log_every=1)
         fit(model, task, training, folder=Path(folder) / "run")
         seconds = time.perf_counter() - start
-        lines = [line for line in RunFolder(Path(folder) / "run").lines() if line["kind"] == "train"][3:]
+        lines = [line for line in RunFolder(Path(folder) / "run").read_lines() if line["kind"] == "train"][3:]
     return {
         "preset": options.preset,
         "length": length,

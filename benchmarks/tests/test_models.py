@@ -9,7 +9,6 @@ import pytest
 from benchmarks import models, record_tables
 from benchmarks.__main__ import main
 from benchmarks.tests import samples
-from paramixer.baselines import registry
 from paramixer.bench.progress import ignore
 
 
@@ -30,13 +29,13 @@ def test_lengths_double():
 @pytest.mark.parametrize("name", ["transformer", "chordmixer", "linformer"])
 def test_layers_have_as_many_parameters_as_a_block(name):
     paramixer, baseline = (
-        models._count_parameters(models.config_of(which, 256, 32, 32)) for which in (registry.OWN, name)
+        models.count_layer_parameters(models.make_config(which, 256, 32, 32)) for which in ("paramixer", name)
     )
     assert baseline == pytest.approx(paramixer, rel=0.03)
 
 
 def test_what_grows_with_the_length_alone_is_not_forced():
-    found = models.config_of("linformer", 8192, 32, 32)
+    found = models.make_config("linformer", 8192, 32, 32)
     assert found.channels == 32
     assert found.rank == 1
 

@@ -2,63 +2,59 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile, record_function
 
 import paramixer as pm
-from paramixer.bench import step
+from benchmarks import step
 from paramixer.bench.progress import ignore
+from paramixer.recipes import PRESETS
 
 
 @pytest.mark.parametrize("name", ["image", "text", "adding"])
 def test_the_parts_of_a_step_add_up(name):
-    found = step.split(pm.preset(name, length=64), batch=2, clip=1.0, steps=1)
-    shares = found["shares"]
+    measured = step.profile_step(pm.preset(name, length=64), batch=2, clip=1.0, repeats=1)
+    shares = measured["shares"]
     assert tuple(shares) == step.PARTS
     assert sum(sum(phases.values()) for phases in shares.values()) == pytest.approx(1)
-    assert found["outside_paramix"] == pytest.approx(1 - sum(shares["paramix"].values()))
-    for part in ("embedding", "g", "paramix", "head", "loss"):
+    assert measured["outside_paramix"] == pytest.approx(1 - sum(shares["paramix"].values()))
+    assert all(share >= 0 for phases in shares.values() for share in phases.values())
+    for part in ("paramix", "mlp", "linear", "loss"):
         assert shares[part]["forward"] > 0, part
         assert shares[part]["backward"] > 0, part
+    assert shares["optimizer"]["forward"] > 0
     if name != "adding":
-        assert shares["dropout"]["backward"] > 0
+        for part in ("lookup", "dropout"):
+            assert shares[part]["forward"] > 0, part
+            assert shares[part]["backward"] > 0, part
 
 
-def test_the_time_of_a_part_is_booked_to_it(monkeypatch):
-    """A slow g, forward and backward, is g's alone."""
-    model = pm.Paramixer(pm.preset("adding", length=16))
-    clock = step._Clock()
-    clock.watch(model)
-    answers = model(torch.rand(2, 16, 2))
-    named = {part: {type(node).__name__ for node in clock._parts if clock._parts[node] == part} for part in step.PARTS}
-    assert any("paramixer_mlp" in name for name in named["g"])
-    assert any("paramixer_paramix" in name for name in named["paramix"])
-    assert not any("paramixer_paramix" in name for part in ("g", "embedding", "head") for name in named[part])
-    assert "AddBackward0" in named["embedding"]
-    clock.follow(F.mse_loss(answers, torch.zeros(2)))
+def test_the_time_of_an_op_belongs_to_its_part_once():
+    """A linear layer within the optimizer's part counts for the optimizer alone."""
+    layer = torch.nn.Linear(64, 64)
+    values = torch.randn(512, 64)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler, record_function(step._STEP):
+        with record_function("optimizer"):
+            layer(values)
+        layer(values).sum().backward()
+    shares = step.split_by_part(profiler.events())
+    outermost = sum(event.cpu_time_total for event in profiler.events() if event.name == "optimizer")
+    total = sum(event.cpu_time_total for event in profiler.events() if event.name == step._STEP)
+    assert shares["optimizer"]["forward"] == pytest.approx(outermost / total)
+    assert 0 < shares["linear"]["forward"] < 1 - shares["optimizer"]["forward"]
+    assert shares["linear"]["backward"] > 0
+    assert shares["paramix"] == {"forward": 0, "backward": 0}
 
 
-def test_watching_changes_no_gradient():
-    config = pm.preset("adding", length=16)
-    inputs = torch.rand(2, 16, 2)
-    gradients = []
-    for watched in (False, True):
-        model = pm.Paramixer(config, generator=torch.Generator().manual_seed(0))
-        clock = step._Clock()
-        if watched:
-            clock.watch(model)
-        loss = model(inputs).square().sum()
-        if watched:
-            clock.follow(loss)
-        loss.backward()
-        gradients.append([parameter.grad for parameter in model.parameters()])
-    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+def test_profiling_names_the_ops_of_this_library():
+    model = pm.Paramixer(pm.preset("image", length=16))
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        model(torch.randint(256, (2, 16))).sum().backward()
+    names = {event.name for event in profiler.events()}
+    assert {"paramixer::paramix", "paramixer::paramix_backward", "paramixer::mlp", "paramixer::lookup"} <= names
 
 
 def test_every_preset_is_among_the_defaults():
-    with pytest.raises(ValueError) as caught:
-        pm.preset("no such")
-    known = str(caught.value).split("choose from ")[1].split(", ")
-    assert sorted(step.PRESETS) == sorted(known)
+    assert step.StepOptions().presets == PRESETS
 
 
 def test_unknown_presets_are_refused_before_anything_runs():
@@ -67,5 +63,5 @@ def test_unknown_presets_are_refused_before_anything_runs():
 
 
 def test_quick_steps_are_small():
-    found = step.measure(step.StepOptions(presets=("listops",), quick=True), ignore)["presets"]["listops"]
-    assert (found["batch"], found["length"]) == (2, 64)
+    measured = step.measure(step.StepOptions(presets=("listops",), quick=True), ignore)["presets"]["listops"]
+    assert (measured["batch"], measured["length"]) == (2, 64)

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -237,12 +237,20 @@ def make_layer(config: BaselineConfig) -> nn.Module:
     return module if baseline.complete_layer else Layer(config, module, feed_forward=baseline.has_feed_forward)
 
 
-def match_parameters(config: BaselineConfig, parameters: int) -> BaselineConfig:
-    """Return the config of the same baseline whose number of parameters is nearest to the given one."""
+def match_parameters(
+    config: BaselineConfig, parameters: int, count: Callable[[BaselineConfig], int] | None = None
+) -> BaselineConfig:
+    """Return the config of the same baseline whose number of parameters is nearest to the given one.
+
+    Args:
+        config: of the baseline.
+        parameters: how many.
+        count: returns the number of parameters of a config; by default that of the whole model.
+    """
     baseline = get(config.model)
     if baseline.closed_form:
         raise ValueError(f"{config.model} has as many parameters as columns; it cannot be matched")
-    return match_size(config, baseline.size_fields, parameters, count_parameters)
+    return match_size(config, baseline.size_fields, parameters, count or count_parameters)
 
 
 def count_parameters(config: BaselineConfig) -> int:

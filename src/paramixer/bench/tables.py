@@ -125,7 +125,8 @@ def _natural_width(cells: list[str], comfortable: int) -> int:
 def _render_columns(table: Table, places: list[int]) -> RenderableType:
     grid = RichTable(title=table.title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for place in places:
-        grid.add_column(table.columns[place], justify="left" if place == 0 else "right", overflow="fold")
+        is_numeric = all(row[place][:1].isdigit() for row in table.rows if row[place])
+        grid.add_column(table.columns[place], justify="right" if place and is_numeric else "left", overflow="fold")
     for row in table.rows:
         grid.add_row(*(Text(row[place]) for place in places))
     return grid

@@ -14,7 +14,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "docstring_parser",
         "rich",
         "pyarrow",
-        "dnaio",
         "platformdirs",
         "filelock",
         "sklearn",

@@ -12,7 +12,7 @@ setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(ENGINE)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --constraint constraints.txt --config-settings=build-dir=build/{wheel_tag} --editable '.[dev]'
 	touch $@
 
 test: setup
@@ -36,14 +36,13 @@ lint: setup
 	$(BIN)/clang-format --dry-run --Werror src/paramixer/ops/csrc/*
 
 bench: setup
-	$(BIN)/python -m benchmarks targets
+	$(BIN)/python -m benchmarks figures
 
 reproduce: setup
 	$(BIN)/python -m experiments all
 
 docs: setup
-	$(BIN)/python docs/figures/links.py
-	$(BIN)/python docs/figures/network.py
+	for figure in protocols network pathfinder; do $(BIN)/python -m experiments figure-$$figure --docs docs || exit 1; done
 	$(BIN)/python -m pytest tests/test_docs.py
 
 # A second environment with the engine built under AddressSanitizer and UBSan; the rest is borrowed from the first.
@@ -53,7 +52,7 @@ sanitize: setup
 	$(SANITIZED)/bin/python -m pip install --no-deps --no-build-isolation --force-reinstall \
 		--config-settings=cmake.define.PARAMIXER_SANITIZE=ON --config-settings=build-dir=build/sanitize .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu.py tests/ops/test_dropout.py
+		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu*.py tests/ops/test_dropout.py tests/ops/test_lookup.py
 
 clean:
 	rm -rf $(VENV) $(SANITIZED) build dist

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,33 @@ def draw_network(path: Path) -> None:
             _arrow(axes, (start, 0.9), (stop, 0.9))
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
+
+
+def draw_pathfinder(path: Path) -> None:
+    """Draw eight Pathfinder images with a path and eight without."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from paramixer.data.tasks.pathfinder.pathfinder import CLASSES, Job, draw_images
+
+    images = draw_images(Job("train", 0, 16, 0, 32, "hard"))
+    with mpl.rc_context():
+        figure = Figure(figsize=(11, 3.2), dpi=100, layout="constrained")
+        for has_path, row in zip((True, False), figure.subplots(2, 8), strict=True):
+            for axes, pixels in zip(row, images.pixels[images.paths == has_path], strict=True):
+                axes.imshow(pixels, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+                axes.set_title(CLASSES[has_path], fontsize=9)
+                axes.axis("off")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Software": None})
+
+
+DRAWINGS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "figure-protocols": ("links.svg", draw_protocols),
+    "figure-network": ("network.svg", draw_network),
+    "figure-pathfinder": ("pathfinder.png", draw_pathfinder),
+}
+"""Pictures that need no data: by experiment the file in docs/figures, and what draws it."""
 
 
 def draw_examples(examples: Sequence[tuple[str, Paramixer, Task]], path: Path, count: int = 2) -> None:

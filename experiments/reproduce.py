@@ -35,6 +35,7 @@ Name = Literal[
     "figure-lengths",
     "figure-protocols",
     "figure-network",
+    "figure-pathfinder",
     "figure-examples",
     "page",
     "all",
@@ -167,12 +168,11 @@ def _draw_figures(name: str, options: Options, console: Console) -> None:
                 f"singular values are not measured again: {options.runs} does not hold all models of {rank.NAME}; "
                 f"delete their records in {records / rank.NAME} to train them again",
             )
-    if name in ("figure-protocols", "all"):
-        figures.draw_protocols(pictures / "links.svg")
-        _print(console, f"drawn: {pictures / 'links.svg'}")
-    if name in ("figure-network", "all"):
-        figures.draw_network(pictures / "network.svg")
-        _print(console, f"drawn: {pictures / 'network.svg'}")
+    for experiment, (file, draw) in figures.DRAWINGS.items():
+        if name in (experiment, "all"):
+            path = (options.docs or records) / "figures" / file
+            draw(path)
+            _print(console, f"drawn: {path}")
     if name in ("figure-examples", "all"):
         _draw_examples(options, data_pictures / "examples.png", console)
     if name in ("figure-lengths", "all"):

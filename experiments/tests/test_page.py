@@ -24,10 +24,16 @@ def test_the_page_is_what_the_records_make(tmp_path):
         assert path.read_text() == (ROOT / "docs" / "results" / path.name).read_text()
 
 
-@pytest.mark.parametrize(("name", "draw"), [("links", figures.draw_protocols), ("network", figures.draw_network)])
-def test_pictures_of_the_docs_are_what_is_drawn(name, draw, tmp_path):
-    draw(tmp_path / f"{name}.svg")
-    assert (tmp_path / f"{name}.svg").read_bytes() == (ROOT / "docs" / "figures" / f"{name}.svg").read_bytes()
+@pytest.mark.parametrize(("file", "draw"), figures.DRAWINGS.values(), ids=figures.DRAWINGS)
+def test_pictures_of_the_docs_are_what_is_drawn(file, draw, tmp_path):
+    draw(tmp_path / file)
+    assert (tmp_path / file).read_bytes() == (ROOT / "docs" / "figures" / file).read_bytes()
+
+
+def test_every_picture_of_the_docs_is_drawn():
+    assert sorted(path.name for path in (ROOT / "docs" / "figures").iterdir()) == sorted(
+        file for file, _ in figures.DRAWINGS.values()
+    )
 
 
 def test_notes_and_earlier_runs_are_on_the_page(tmp_path):

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from experiments import records
+from experiments import figures, records
 from experiments.cells import CDIL, CHORD, Sources, override, settings_key
 from experiments.plan import EXPERIMENTS
 from experiments.reproduce import Name, Options, list_cells
@@ -86,7 +86,7 @@ def test_the_papers_genomes_are_run_as_the_paper_did():
 
 
 def test_every_experiment_can_be_asked_for():
-    pictures = {"figure-lengths", "figure-protocols", "figure-network", "figure-examples"}
+    pictures = {"figure-lengths", "figure-examples", *figures.DRAWINGS}
     assert set(get_args(Name)) == {*EXPERIMENTS, *pictures, "page", "all"}
 
 

@@ -36,6 +36,13 @@ def test_every_kind_of_sequence_has_a_figure_and_a_page(explanation, kind):
     assert text.count("data:image/png;base64,") == 1
 
 
+@pytest.fixture
+def no_figure(monkeypatch) -> None:
+    """Leave out the figure, the slowest part, where a test is about the page."""
+    monkeypatch.setattr("paramixer.report.explanation.draw_explanation", lambda *arguments: b"")
+
+
+@pytest.mark.usefixtures("no_figure")
 def test_page_has_the_attribution_that_the_library_computes(run):
     _, text = explain_sequence(run("order"), index=1, position=7, split="validation")
     [[explorer]] = read_explorers(text)
@@ -47,6 +54,7 @@ def test_page_has_the_attribution_that_the_library_computes(run):
     assert explorer["start"] == 7
 
 
+@pytest.mark.usefixtures("no_figure")
 def test_a_sequence_of_a_file_and_a_class_by_name(run, tmp_path):
     table = write_hostile_table(tmp_path)
     _, text = explain_sequence(run("hostile") / "model", file=table, index=4, target="bad & worse")

@@ -11,7 +11,10 @@ import shutil
 import numpy as np
 import pytest
 
+from paramixer.report.page import RunSection, render_page
+from paramixer.report.record_tables import compare_runs
 from paramixer.report.run_report import build_report
+from paramixer.report.runs import open_run
 from paramixer.report.sections import list_frequent_confusions
 from paramixer.report.wording import show_invisible
 from paramixer.training.run_folder import RunFolder
@@ -59,7 +62,8 @@ def test_hostile_text_is_escaped_and_complete(page):
 
 
 def test_comparison_has_one_column_per_run(run):
-    text = build_report([run(kind) for kind in ("order", "transformer", "ngrams")])
+    runs = [open_run(run(kind)) for kind in ("order", "transformer", "ngrams")]
+    text = render_page("page", "", [RunSection(opened.name) for opened in runs], *compare_runs(runs))
     comparison = text[text.index("Comparison") : text.index('<article id="run-1"')]
     assert re.findall(r'<th scope="col">([^<]*)</th>', comparison) == ["order", "transformer", "ngrams"]
     rows = dict(re.findall(r'<th scope="row">([^<]*)</th>((?:<td>[^<]*</td>)+)', comparison))
@@ -73,17 +77,23 @@ def test_comparison_has_one_column_per_run(run):
     assert "model.pad" in rows
     assert "model.ring" not in rows
     assert "training.precision" not in rows
-    assert [len(explorers) > 0 for explorers in read_explorers(text)] == [True, True, False]
 
 
-def test_runs_of_the_same_name_get_numbers_and_a_limit_of_sequences(run, page, tmp_path):
+def test_runs_of_the_same_name_get_numbers_and_a_damaged_model_is_missing_only_in_its_section(run, page, tmp_path):
     copy = tmp_path / "order"
     shutil.copytree(run("order"), copy)
-    text = build_report([run("order"), copy], sequences=5)
-    assert f'<h2 id="name-2">2: {copy}</h2>' in text
-    assert text.count("5 of the 24 test sequences, evenly spaced") == 2
-    assert "All 24 test sequences: " in page("order")
+    weights = copy / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    text = build_report([copy, run("order")], sequences=5)
+    assert '<h2 id="comparison">Comparison</h2>' in text
+    assert f'<h2 id="name-1">1: {copy}</h2>' in text
+    assert f'<h2 id="name-2">2: {run("order")}</h2>' in text
     assert len(list_ids(text)) == len(set(list_ids(text)))
+    assert text.count("The model cannot be read: ") == 1
+    assert [len(explorers) > 0 for explorers in read_explorers(text)] == [False, True]
+    assert text.count("Predictions on test") == 1
+    assert "5 of the 24 test sequences, evenly spaced" in text
+    assert "All 24 test sequences: " in page("order")
 
 
 def test_page_of_a_run_without_data_or_model_shows_its_curves(run, tmp_path):
@@ -102,17 +112,6 @@ def test_page_of_a_run_without_data_or_model_shows_its_curves(run, tmp_path):
     assert "Validation error" in text
     assert "Predictions on test" not in text
     assert "<h3>Data</h3>" not in text
-
-
-def test_page_of_a_damaged_model_omits_only_what_needs_it(run, tmp_path):
-    copy = tmp_path / "damaged"
-    shutil.copytree(run("order"), copy)
-    weights = copy / "model" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    text = build_report([copy, run("transformer")], sequences=4)
-    assert "The model cannot be read: " in text
-    assert read_explorers(text)[0] == []
-    assert text.count("Predictions on test") == 1
 
 
 def test_many_classes_are_shown_by_their_confusions():

@@ -126,8 +126,10 @@ def _is_within_part(event: FunctionEvent) -> bool:
 
 
 def _ancestors(event: FunctionEvent) -> Iterable[FunctionEvent]:
-    while (event := event.cpu_parent) is not None:
-        yield event
+    ancestor = event.cpu_parent
+    while ancestor is not None:
+        yield ancestor
+        ancestor = ancestor.cpu_parent
 
 
 def _build_step(config: ParamixerConfig, batch: int, clip: float) -> Callable[[], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.errors import check_integer
+from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import STREAMS, draw_bits
 from paramixer.data.samples import Item
 from paramixer.data.splits import choose_sizes
@@ -22,7 +23,7 @@ _SIZES = {"train": 100_000, "validation": 5_000, "test": 5_000}
 
 
 class Rule(NamedTuple):
-    """How a sequence is made from random words."""
+    """How a sequence is made from random words. Functions of a module, so that a process can be given them."""
 
     words: Callable[[int], int]
     """Takes a length; returns how many 64-bit words a sequence of this length needs."""
@@ -65,22 +66,37 @@ class GeneratedSequences:
         return f"{self.split}/{self.seed}/{index}"
 
 
-def generate_task(info: TaskInfo, rule: Rule, seed: int, sizes: Mapping[str, int | None]) -> Task:
-    """Return the task of this info, whose sequences follow the rule.
+def make_loader(info: TaskInfo, rule: Rule) -> Callable[..., Task]:
+    """Return the ``load`` of a generated task.
 
     Args:
-        info: what the task is; its settings are completed here.
+        info: what the task is; its length is the default.
         rule: makes a sequence.
-        seed: of all sequences.
-        sizes: sequences per split; None for 100 000 / 5 000 / 5 000.
     """
-    check_integer("length", info.length, 2)
-    chosen = choose_sizes(sizes, _SIZES)
-    settings = {**info.settings, "seed": seed, "sizes": chosen}
+
+    def load(
+        *,
+        length: int = info.length,
+        seed: int = 0,
+        train: int | None = None,
+        validation: int | None = None,
+        test: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Task:
+        """Return the task at any length; by default with 100 000 / 5 000 / 5 000 sequences."""
+        check_integer("length", length, 2)
+        sizes = choose_sizes({"train": train, "validation": validation, "test": test}, _SIZES)
+        return _generate_task(dataclasses.replace(info, length=length), rule, seed, sizes)
+
+    return load
+
+
+def _generate_task(info: TaskInfo, rule: Rule, seed: int, sizes: dict[str, int]) -> Task:
+    settings = {**info.settings, "seed": seed, "sizes": sizes}
     hashed = json.dumps({**info.data_document(), "settings": settings, "streams": STREAMS}, sort_keys=True)
     splits = {
         split: GeneratedSequences(rule, split, size, info.length, seed, info.target == "class")
-        for split, size in chosen.items()
+        for split, size in sizes.items()
     }
     fingerprint = hashlib.sha256(hashed.encode()).hexdigest()
     return Task.from_splits(dataclasses.replace(info, settings=settings), splits, fingerprint)

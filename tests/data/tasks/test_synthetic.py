@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -77,6 +79,14 @@ def test_a_sequence_follows_from_seed_split_and_index_alone(name):
     assert len({task.fingerprint, other.fingerprint, pm.data.load(name, length=41, seed=5).fingerprint}) == 3
     with pytest.raises(IndexError):
         task.train[100_000]
+
+
+@pytest.mark.parametrize("name", ["adding", "order"])
+def test_a_split_can_be_given_to_another_process(name):
+    train = pm.data.load(name, length=40).train
+    again = pickle.loads(pickle.dumps(train))
+    assert torch.equal(again[17].inputs, train[17].inputs)
+    assert again[17].target == train[17].target
 
 
 def test_draws_are_the_same_on_every_machine():

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.definition import Definition
-from paramixer.data.generated import Rule, draw_two_positions, generate_task
-from paramixer.data.progress import Progress, no_progress
-from paramixer.data.task import Task, TaskInfo
+from paramixer.data.generated import Rule, draw_two_positions, make_loader
+from paramixer.data.task import TaskInfo
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,26 +39,15 @@ def _draw(words: NDArray[np.uint64], length: int) -> NDArray[np.float32]:
     return sequence
 
 
-_RULE = Rule(
-    words=lambda length: 2 + (length + 1) // 2,
-    draw=_draw,
-    target=lambda words: 0.5 + float(_to_numbers(words[1:2]).sum()) / 4,
-)
+def _count_words(length: int) -> int:
+    return 2 + (length + 1) // 2
 
 
-def load(
-    *,
-    length: int = 1024,
-    seed: int = 0,
-    train: int | None = None,
-    validation: int | None = None,
-    test: int | None = None,
-    progress: Progress = no_progress,
-) -> Task:
-    """Return the task at any length; by default 100 000 / 5 000 / 5 000 sequences."""
-    info = TaskInfo(name="adding", preset="adding", metric="error", target="value", length=length, features=2)
-    return generate_task(info, _RULE, seed, {"train": train, "validation": validation, "test": test})
+def _draw_target(words: NDArray[np.uint64]) -> float:
+    return 0.5 + float(_to_numbers(words[1:2]).sum()) / 4
 
+
+_INFO = TaskInfo(name="adding", preset="adding", metric="error", target="value", length=1024, features=2)
 
 TASKS = (
     Definition(
@@ -68,6 +56,6 @@ TASKS = (
         length="any",
         classes="a value",
         origin="generated",
-        load=load,
+        load=make_loader(_INFO, Rule(_count_words, _draw, _draw_target)),
     ),
 )

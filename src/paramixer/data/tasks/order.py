@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.definition import Definition
-from paramixer.data.generated import Rule, draw_two_positions, generate_task
-from paramixer.data.progress import Progress, no_progress
-from paramixer.data.task import Task, TaskInfo
+from paramixer.data.generated import Rule, draw_two_positions, make_loader
+from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -42,34 +41,23 @@ def _draw(words: NDArray[np.uint64], length: int) -> NDArray[np.int64]:
     return tokens
 
 
-_RULE = Rule(
-    words=lambda length: 2 + (length + 31) // 32,
-    draw=_draw,
-    target=lambda words: int(words[1]) % 4,
+def _count_words(length: int) -> int:
+    return 2 + (length + 31) // 32
+
+
+def _draw_target(words: NDArray[np.uint64]) -> int:
+    return int(words[1]) % 4
+
+
+_INFO = TaskInfo(
+    name="order",
+    preset="order",
+    metric="error",
+    target="class",
+    length=1024,
+    classes=("XX", "XY", "YX", "YY"),
+    vocabulary=VOCABULARY,
 )
-
-
-def load(
-    *,
-    length: int = 1024,
-    seed: int = 0,
-    train: int | None = None,
-    validation: int | None = None,
-    test: int | None = None,
-    progress: Progress = no_progress,
-) -> Task:
-    """Return the task at any length; by default 100 000 / 5 000 / 5 000 sequences."""
-    info = TaskInfo(
-        name="order",
-        preset="order",
-        metric="error",
-        target="class",
-        length=length,
-        classes=("XX", "XY", "YX", "YY"),
-        vocabulary=VOCABULARY,
-    )
-    return generate_task(info, _RULE, seed, {"train": train, "validation": validation, "test": test})
-
 
 TASKS = (
     Definition(
@@ -78,6 +66,6 @@ TASKS = (
         length="any",
         classes="4",
         origin="generated",
-        load=load,
+        load=make_loader(_INFO, Rule(_count_words, _draw, _draw_target)),
     ),
 )

@@ -34,18 +34,23 @@ def main(arguments: list[str] | None = None) -> Path:
     number = 1
     while (folder := Path("runs") / f"demo-{number}").exists():
         number += 1
-    # The paper's model, with a start and step sizes that learn in a fraction of the steps.
-    quick = ["--recipe", "quick", "--steps", options.steps, "--evaluate_every", 100]
-    sizes = ["--validation", 1000, "--test", 1000]
-    run("train", "adding", "--length", options.length, *sizes, *quick, "--out", folder)
+    settings = {
+        "data.validation": 1000,
+        "data.test": 1000,
+        "training.steps": options.steps,
+        "training.evaluate_every": 100,
+    }
+    assignments = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    # The paper's model, with an initialization and learning rates that need a fraction of the steps.
+    run("train", "adding", "--length", options.length, "--recipe", "quick", *assignments, "--out", folder)
     run("evaluate", folder)
 
     task = pm.data.load("adding", length=options.length, test=10)
     rows = [{"sequence": task.test[index].inputs.tolist()} for index in range(10)]
     (folder / "ten.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     run("predict", folder, folder / "ten.jsonl", "--text", "sequence", "--out", folder / "predictions.jsonl")
-    found = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
-    for row, target in zip(found, task.test.targets, strict=True):
+    predictions = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    for row, target in zip(predictions, task.test.targets, strict=True):
         console.print(f"predicted {row['prediction']:.3f}, true {target:.3f}")
     run("explain", folder, "--index", 0, "--out", folder / "explanation")
     run("report", folder, "--out", folder / "report.html")

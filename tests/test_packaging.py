@@ -182,6 +182,14 @@ def test_what_the_tests_run_with_is_pinned():
     assert used - pinned <= {"paramixer", "setuptools", "tensorboard", "ninja", "selenium"}
 
 
+def test_nothing_in_the_package_reads_or_writes_pickles():
+    for path in Path(pm.__file__).parent.rglob("*.py"):
+        text = path.read_text()
+        assert not re.search(r"^\s*(import|from) (pickle|dill|cloudpickle|joblib|shelve|marshal)\b", text, re.MULTILINE)
+        assert not re.search(r"torch\.(save|load)\(", text), path
+        assert "allow_pickle=True" not in text, path
+
+
 @pytest.mark.slow
 def test_the_core_wheel_works_in_a_clean_environment_outside_the_tree(tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}

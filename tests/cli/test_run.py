@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from paramixer.cli import bench as bench_command
-from paramixer.cli import cost as cost_command
 from paramixer.cli import main
+from paramixer.cli.commands import bench as bench_command
+from paramixer.cli.commands import cost as cost_command
 
 # Sends Ctrl-C when a module is about to be imported, and goes on, as if the user had pressed the keys just then.
 INTERRUPT_AT = """
@@ -124,7 +124,7 @@ def test_a_call_from_python_keeps_the_callers_handler():
         ("paramixer.cli.run", "cost"),
         ("cyclopts", "--help"),
         ("rich.console", "--help"),
-        ("paramixer.cli.cost", "cost"),
+        ("paramixer.cli.commands.cost", "cost"),
         ("torch", "cost"),
         ("torch._C", "cost"),
         ("numpy", "cost"),

@@ -71,7 +71,7 @@ def build_app() -> App:
     for title, commands in _COMMANDS.items():
         for place, (name, summary, example) in enumerate(commands):
             app.command(
-                f"paramixer.cli.{name}:{name}",
+                f"paramixer.cli.commands.{name}:{name}",
                 name=name,
                 group=groups[title],
                 sort_key=place,
@@ -86,6 +86,8 @@ def build_app() -> App:
         help_epilogue="Details: paramixer data COMMAND --help",
     )
     for name, function, summary, example in _DATA_COMMANDS:
-        data.command(f"paramixer.cli.data:{function}", name=name, help=summary, help_epilogue=f"Example: {example}")
+        data.command(
+            f"paramixer.cli.commands.data:{function}", name=name, help=summary, help_epilogue=f"Example: {example}"
+        )
     app.command(data)
     return app

@@ -14,7 +14,6 @@ def evaluate(run: Path, /, *, split: Literal["validation", "test"] = "test", bat
         batch: Batch size.
     """
     from paramixer.cli.console import CommandConsole
-    from paramixer.data.progress import show_progress
     from paramixer.training.callbacks.progress import ConsoleDisplay
     from paramixer.training.distributed import build_accelerator
     from paramixer.training.run import evaluate_run

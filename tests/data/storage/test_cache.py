@@ -10,16 +10,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from paramixer.data import registry
 from paramixer.data.errors import DataError
-from paramixer.data.samples import Row
 from paramixer.data.storage import cache
-from paramixer.data.storage.prepared import open_prepared, prepare
-from paramixer.data.task import TaskInfo
-from paramixer.data.vocabulary import Vocabulary
 
 
 def _seen(folder):
@@ -168,50 +163,6 @@ def test_a_file_that_outgrows_its_limit_leaves_nothing(tmp_path, cache_folder):
     assert len(registry.load(str(source)).train) == 240
 
 
-def _prepared(source):
-    vocabulary = Vocabulary(symbols=("<pad>", "a", "b"))
-
-    def build(preparation):
-        text = source.read_text()
-        rows = [(split, Row(vocabulary.encode(text), 1, len(text))) for split in ("train", "validation", "test")]
-        preparation.write(preparation.track(rows, "rows"), "uint8")
-        return TaskInfo(
-            name="t",
-            preset="text",
-            metric="accuracy",
-            target="class",
-            length=4,
-            classes=("x", "y"),
-            vocabulary=vocabulary,
-        )
-
-    return prepare("t", {"source": cache.identify(source)}, build)
-
-
-def test_a_changed_source_is_prepared_anew(tmp_path, cache_folder):
-    source = tmp_path / "a.txt"
-    source.write_text("ab")
-    first = _prepared(source)
-    assert _prepared(source).fingerprint == first.fingerprint
-    source.write_text("ba")
-    # The same size; only the time tells.
-    os.utime(source, ns=(1, 1))
-    second = _prepared(source)
-    assert second.train[0].inputs.tolist() == [2, 1]
-    assert second.fingerprint != first.fingerprint
-    assert len(_seen(cache_folder)) == 2
-
-
-def test_the_fingerprint_follows_from_data_and_settings_and_not_from_places(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("ab")
-    (tmp_path / "b.txt").write_text("ab")
-    first = _prepared(tmp_path / "a.txt")
-    monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "elsewhere"))
-    second = _prepared(tmp_path / "b.txt")
-    assert first.train.path.parent != second.train.path.parent
-    assert first.fingerprint == second.fingerprint
-
-
 def test_the_identity_of_a_folder_sees_every_file(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a").write_text("1")
@@ -232,24 +183,3 @@ def test_the_folder_is_the_one_named_or_the_users_cache(monkeypatch, cache_folde
     assert cache.find_folder() == Path("/somewhere/paramixer")
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache.find_folder() == Path.home() / ".cache" / "paramixer"
-
-
-def test_facts_are_read_back_as_they_were_written(tmp_path):
-    (tmp_path / "a.txt").write_text("ab")
-    first = _prepared(tmp_path / "a.txt")
-    again = open_prepared(first.train.path.parent)
-    for part in (
-        "name",
-        "preset",
-        "metric",
-        "target",
-        "length",
-        "classes",
-        "vocabulary",
-        "features",
-        "settings",
-        "notes",
-    ):
-        assert getattr(again, part) == getattr(first, part)
-    assert again.fingerprint == first.fingerprint
-    assert np.array_equal(again.test[0].inputs, first.test[0].inputs)

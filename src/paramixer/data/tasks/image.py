@@ -24,7 +24,9 @@ from paramixer.data.vocabulary import BYTES
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 LENGTH = 32 * 32
+# The splits of the source.
 _GIVEN = ("train", "test")
+# Bytes per image in the binary version.
 _RECORD = 1 + 3 * LENGTH
 
 
@@ -88,7 +90,7 @@ def _read_parts(source: Path) -> Iterator[Part]:
     if source.suffix == ".npz":
         yield from _read_arrays(source)
         return
-    pictures: dict[str, NDArray[np.uint8]] = {}
+    sheets: dict[str, NDArray[np.uint8]] = {}
     labels: dict[str, NDArray[np.int64]] = {}
     for name, read in archives.walk(source):
         file = PurePosixPath(name)
@@ -96,10 +98,10 @@ def _read_parts(source: Path) -> Iterator[Part]:
         if file.suffix == ".json" and file.stem in _LABEL_FILES:
             labels[_LABEL_FILES[file.stem]] = _read_labels(read(), f"{source}, {name}")
         elif split is not None and file.suffix == ".png":
-            pictures[name] = _decode_png(read(), f"{source}, {name}")
+            sheets[name] = _decode_png(read(), f"{source}, {name}")
         elif split is not None and file.suffix in _READERS:
             yield _READERS[file.suffix](split, read(), f"{source}, {name}")
-    yield from _add_labels(pictures, labels, source)
+    yield from _add_labels(sheets, labels, source)
 
 
 def _read_arrays(source: Path) -> Iterator[Part]:
@@ -125,8 +127,9 @@ def _decode_binary(split: str, data: bytes, place: str) -> Part:
 
 
 def _decode_pickle(split: str, data: bytes, place: str) -> Part:
-    content = dict(pickles.read_pickle(data, place))
-    named = {key.decode() if isinstance(key, bytes) else key: value for key, value in content.items()}
+    content = pickles.read_pickle(data, place)
+    batch = content if isinstance(content, dict) else {}
+    named = {key.decode("latin-1") if isinstance(key, bytes) else key: value for key, value in batch.items()}
     if "data" not in named or "labels" not in named:
         raise DataError("there are no data and labels in it", place)
     state = named["data"].state if isinstance(named["data"], pickles.Call) else None
@@ -143,21 +146,21 @@ def _gray_planes(planes: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _decode_png(data: bytes, place: str) -> NDArray[np.uint8]:
-    """Return the images of a picture whose rows are images of 1024 pixels each."""
+    """Return the images of a PNG file, whose rows are images of 1024 pixels each."""
     return to_gray(decode_image(data, "RGB", place, width=LENGTH))
 
 
 def _add_labels(
-    pictures: dict[str, NDArray[np.uint8]], labels: dict[str, NDArray[np.int64]], source: Path
+    sheets: dict[str, NDArray[np.uint8]], labels: dict[str, NDArray[np.int64]], source: Path
 ) -> Iterator[Part]:
     for split in _GIVEN:
-        names = [name for name in sorted(pictures) if ("test" in PurePosixPath(name).stem) == (split == "test")]
+        names = [name for name in sorted(sheets) if ("test" in PurePosixPath(name).stem) == (split == "test")]
         if not names:
             continue
         if split not in labels:
             raise DataError(f"images of the {split} split, but no list of their labels ({split}_labels.json)", source)
         yield _check_count(
-            Part(split, np.concatenate([pictures[name] for name in names]), labels[split]), f"{source}, {split}"
+            Part(split, np.concatenate([sheets[name] for name in names]), labels[split]), f"{source}, {split}"
         )
 
 
@@ -191,7 +194,7 @@ _READERS: dict[str, Callable[[str, bytes, str], Part]] = {".bin": _decode_binary
 TASKS = (
     Definition(
         name="image",
-        title="tell what is on a small gray picture, pixel by pixel",
+        title="tell what is on a small gray image, pixel by pixel",
         length="1024",
         classes="10",
         origin="CIFAR-10: its python or binary batches (or the .tar.gz), PNG rows, or a gray .npz",

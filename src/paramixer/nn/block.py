@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from paramixer.links import LinkPattern, named_pattern, whole_number
-from paramixer.nn.init import draw_linear_, draw_uniform_, skip_draws
+from paramixer.nn.init import UndrawnLinear, draw_linear_, draw_uniform_
 from paramixer.ops import mlp, paramix
 from paramixer.ops.chain import compute_dtype
 from paramixer.ops.checks import (
@@ -32,9 +32,7 @@ class TokenMlp(nn.Sequential):
     """g: a linear layer, GELU and another linear layer for every token, in one operator that stores no hidden layer."""
 
     def __init__(self, channels: int, hidden: int, generator: Generator | None = None) -> None:
-        super().__init__(
-            skip_draws(lambda: nn.Linear(channels, hidden)), nn.GELU(), skip_draws(lambda: nn.Linear(hidden, channels))
-        )
+        super().__init__(UndrawnLinear(channels, hidden), nn.GELU(), UndrawnLinear(hidden, channels))
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
@@ -113,15 +111,18 @@ class ParamixerBlock(nn.Module):
         self.b1 = nn.Parameter(torch.empty(count, hidden))
         self.w2 = nn.Parameter(torch.empty(count, hidden, width))
         self.b2 = nn.Parameter(torch.empty(count, width))
-        self.g = skip_draws(lambda: TokenMlp(channels, hidden))
+        self._draw_links(generator)
+        self.g = TokenMlp(channels, hidden, generator)
         self.dropout = Dropout(dropout)
-        self.reset_parameters(generator)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
         """Draw all parameters as the paper does, in the order w1, b1, w2, b2, g."""
+        self._draw_links(generator)
+        self.g.reset_parameters(generator)
+
+    def _draw_links(self, generator: Generator | None) -> None:
         draw_uniform_(self.inputs, self.w1, self.b1, generator=generator)
         draw_uniform_(self.hidden, self.w2, self.b2, generator=generator)
-        self.g.reset_parameters(generator)
 
     def forward(
         self,

@@ -8,8 +8,10 @@ named initialization draws in addition.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import field_validator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 # How many neighbors on either side a local chain reads: those of CDIL's nine links.
 _NEIGHBORS = 4
 
-M = TypeVar("M", bound=nn.Module | None)
+_skipping = ContextVar("skipping", default=False)
 
 
 @settings
@@ -124,15 +126,30 @@ INITIALIZATIONS: dict[str, Initialization] = {
 }
 
 
-def skip_draws(make: Callable[[], M]) -> M:
-    """Build a module without drawing its parameters, which costs no random numbers; their memory is uninitialized."""
-    with torch.device("meta"):
-        module = make()
-    return module if module is None else module.to_empty(device=torch.get_default_device())
+class UndrawnLinear(nn.Linear):
+    """A linear layer whose constructor draws nothing: its parameters are uninitialized until they are drawn.
+
+    ``torch.nn.utils.skip_init`` does the same by way of the meta device, for which torch loads sympy.
+    """
+
+    def reset_parameters(self) -> None:
+        """Leave the parameters as they are; see :func:`draw_linear_`."""
+
+
+@contextmanager
+def skip_draws() -> Iterator[None]:
+    """Let blocks and heads be built with uninitialized parameters, which uses no random numbers."""
+    token = _skipping.set(True)
+    try:
+        yield
+    finally:
+        _skipping.reset(token)
 
 
 def draw_uniform_(fan_in: int, *tensors: Tensor, generator: Generator | None) -> None:
     """Draw weights and biases of a linear layer as torch does: uniform within 1 / sqrt(fan_in)."""
+    if _skipping.get():
+        return
     bound = 1 / math.sqrt(fan_in)
     for tensor in tensors:
         nn.init.uniform_(tensor, -bound, bound, generator=generator)

@@ -52,8 +52,8 @@ class Paramixer(SequenceModel):
         self, config: ParamixerConfig, *, init: str | None = "paper", generator: Generator | None = None
     ) -> None:
         super().__init__(config)
-        for _ in range(config.blocks):
-            self.blocks.append(skip_draws(lambda: make_block(config)))
+        with skip_draws():
+            self.blocks.extend(make_block(config) for _ in range(config.blocks))
         if init is not None:
             initialize(self, init, generator)
 

@@ -83,7 +83,7 @@ class Head(nn.Module):
     ) -> None:
         super().__init__()
         self.pooling = POOLINGS[pooling](length, channels)
-        self.linear = init.skip_draws(lambda: nn.Linear(self.pooling.width, outputs))
+        self.linear = init.UndrawnLinear(self.pooling.width, outputs)
         self.squeeze = target == "value" and outputs == 1
         self.reset_parameters(generator)
 

@@ -40,13 +40,12 @@ class SequenceModel(PretrainedModel):
     def __init__(self, config: SequenceConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = skip_draws(lambda: make_embedding(config))
-        self.positions = skip_draws(lambda: make_positions(config))
+        self.embedding = make_embedding(config)
+        self.positions = make_positions(config)
         self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList()
-        self.head = skip_draws(
-            lambda: Head(config.length, config.channels, config.pooling, config.target, config.outputs)
-        )
+        with skip_draws():
+            self.head = Head(config.length, config.channels, config.pooling, config.target, config.outputs)
 
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
         """Return logits or values for a batch of sequences.

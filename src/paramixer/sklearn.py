@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from paramixer.data.rng import permutation
-from paramixer.data.storage.memory import MemorySequences
+from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.training.batches import Collate

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import paramixer as pm
-from paramixer.data.storage.memory import MemorySequences
+from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
 from paramixer.training.callbacks.checkpoint import find_latest
 from paramixer.training.fit import fit

@@ -18,7 +18,6 @@ from paramixer.bench.tables import (
     render,
 )
 
-
 # Records from before have the parts of a step in another spelling.
 _PART_TITLES = {"optimiser": "optimizer"}
 

@@ -115,10 +115,8 @@ def _part_of(event: FunctionEvent) -> str | None:
 
 
 def _phase_of(event: FunctionEvent) -> str:
-    ancestors = [event.name, *(ancestor.name for ancestor in _ancestors(event))]
-    return (
-        "backward" if any(name.startswith("autograd::engine::evaluate_function") for name in ancestors) else "forward"
-    )
+    is_backward = any(ancestor.name.startswith(_BACKWARD) for ancestor in _ancestors(event))
+    return "backward" if is_backward else "forward"
 
 
 def _is_within_part(event: FunctionEvent) -> bool:

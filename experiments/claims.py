@@ -34,17 +34,17 @@ class Finding:
 
 def check_no_error(runs: Sequence[StoredRun], task: str, longest: int) -> Finding:
     """Paramixer reaches no error at every length; in bounded minutes an error may only mean too few steps."""
-    own = [run for run in runs if run.experiment == "figure-synthetic" and run.column.startswith(f"{task} ")]
+    known = [run for run in runs if run.experiment == "figure-synthetic" and run.column.startswith(f"{task} ")]
     errors = {
         int(column.split()[1]): summary.mean
-        for column in {run.column for run in own}
-        if (summary := summarize(own, CHORD, column)) is not None
+        for column in {run.column for run in known}
+        if (summary := summarize(known, CHORD, column)) is not None
     }
     if not errors:
         return Finding("cannot tell yet", _NOT_RUN)
     text = ", ".join(f"{100 * errors[length]:.2f} % at {length}" for length in sorted(errors))
     lengths = [length for length in (1 << power for power in range(7, 20)) if length <= longest]
-    if any(errors[length] > 0 for length in errors if length <= longest) and own[0].scale == "paper":
+    if any(errors[length] > 0 for length in errors if length <= longest) and known[0].scale == "paper":
         return Finding("contradicted", text)
     if errors.keys() >= set(lengths) and max(errors.values()) == 0:
         return Finding("supported", text)
@@ -72,15 +72,15 @@ def check_baselines_fail(runs: Sequence[StoredRun], names: Sequence[str], length
 
 def check_links_from_first(runs: Sequence[StoredRun]) -> Finding:
     """Links from X0 train better than links from the block's own input."""
-    first, own = (summarize(runs, row, "adding 1024") for row in ("links from X0", "links from the block's input"))
-    if first is None or own is None:
+    first, block = (summarize(runs, row, "adding 1024") for row in ("links from X0", "links from the block's input"))
+    if first is None or block is None:
         return Finding("cannot tell yet", _NOT_RUN)
-    errors = f"{first.percent(' %')} from X0, {own.percent(' %')} from the block's input"
+    errors = f"{first.percent(' %')} from X0, {block.percent(' %')} from the block's input"
     text = f"two blocks, Adding at 1024: error {errors}"
-    steps = f", after {first.steps:.0f} and {own.steps:.0f} steps; {_count_seeds(first, own)}"
-    if _is_chance(first, own, "adding"):
+    steps = f", after {first.steps:.0f} and {block.steps:.0f} steps; {_count_seeds(first, block)}"
+    if _is_chance(first, block, "adding"):
         return Finding("cannot tell yet", f"{text}{steps}; chance explains the difference")
-    return Finding("supported" if first.mean < own.mean else "contradicted", text + steps)
+    return Finding("supported" if first.mean < block.mean else "contradicted", text + steps)
 
 
 def check_best_on_lra(runs: Sequence[StoredRun]) -> Finding:
@@ -90,16 +90,16 @@ def check_best_on_lra(runs: Sequence[StoredRun]) -> Finding:
     """
     parts, verdicts, compared, wanted = [], [], 0, 0
     for task in ("listops", "text", "image", "pathfinder"):
-        own = [run for run in runs if run.column == task and run.row in (CHORD, CDIL) and not run.trial]
+        ours = [run for run in runs if run.column == task and run.row in (CHORD, CDIL) and not run.trial]
         # The paper's table has no linear baseline; ours has one.
         left_out = {CHORD, CDIL, PAPER_INIT, registry.get("ngrams").title}
         rows = {run.row for run in runs if run.column == task and not run.trial} - left_out
         others = {row: summary for row in rows if (summary := summarize(runs, row, task)) is not None}
         theirs = {model for model, cells in published.read_table().items() if task in cells} - {CHORD, CDIL}
         compared, wanted = compared + len(theirs & others.keys()), wanted + len(theirs)
-        if not own or not others:
+        if not ours or not others:
             continue
-        best = summarize(runs, max(own, key=lambda run: run.record["validation"]).row, task)
+        best = summarize(runs, max(ours, key=lambda run: run.record["validation"]).row, task)
         assert best is not None
         strongest = max(others, key=lambda row: -math.inf if math.isnan(others[row].mean) else others[row].mean)
         baseline = others[strongest]
@@ -146,12 +146,12 @@ def _count_seeds(*summaries: Summary) -> str:
 
 def check_full_rank(results: Path) -> Finding:
     """A trained A has full rank."""
-    own = _read_rank(results, CHORD)
-    if own is None:
+    chord = _read_rank(results, CHORD)
+    if chord is None:
         return Finding("cannot tell yet", _NOT_RUN)
-    text = f"rank {own['rank']:.1f} of {own['length']} in double precision, mean of several sequences; "
-    text += f"{own['above_a_thousandth']:.0f} singular values are above a thousandth of the largest"
-    return Finding("supported" if own["rank"] >= 0.99 * own["length"] else "contradicted", text)
+    text = f"rank {chord['rank']:.1f} of {chord['length']} in double precision, mean of several sequences; "
+    text += f"{chord['above_a_thousandth']:.0f} singular values are above a thousandth of the largest"
+    return Finding("supported" if chord["rank"] >= 0.99 * chord["length"] else "contradicted", text)
 
 
 def check_bottleneck(results: Path) -> Finding:

@@ -55,9 +55,9 @@ def make_page(results: Path, figures: Path) -> str:
         "table-genome": ("## Genomes\n", GENOMES, "On test, %"),
     }
     for name, (heading, columns, title) in sections.items():
-        own = [run for run in runs if run.experiment == name]
+        selected = [run for run in runs if run.experiment == name]
         tabulate = partial(paper_tables.tabulate_accuracy, columns=columns, title=title)
-        tables = _format_each_scale(own, tabulate)
+        tables = _format_each_scale(selected, tabulate)
         if tables:
             parts += [heading, *tables]
     links = [run for run in runs if run.experiment == "table-links"]

@@ -41,8 +41,8 @@ def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
                 paramixer = override(paramixer, _synthetic_effort(length))
             yield from _each_seed("figure-synthetic", CHORD, column, scale, paramixer)
             if scale == "cpu" and length in (256, 1024):
-                drawn = override(paramixer, {"init.name": "paper"})
-                yield from _each_seed("figure-synthetic", PAPER_INIT, column, scale, drawn)
+                paper_init = override(paramixer, {"init.name": "paper"})
+                yield from _each_seed("figure-synthetic", PAPER_INIT, column, scale, paper_init)
             compared = {"smoke": (32,), "cpu": (512, 2048) if task == "adding" else (), "paper": (length,)}[scale]
             if length in compared:
                 short = override(_settings(scale, task, 12, base), _baseline_recipe(scale))
@@ -79,8 +79,8 @@ def table_lra(scale: Scale, sources: Sources) -> Iterable[Cell]:
             recipes = ({"recipe": "paper"}, {"recipe": "quick"}) if scale == "cpu" else ({},)
             yield from _baseline("table-lra", name, task, scale, base, recipes)
         if task == "image" and scale == "cpu":
-            drawn = override(base, {"model.protocol": "chord"})
-            yield from _each_seed("table-lra", PAPER_INIT, task, scale, drawn, rates[task])
+            paper_init = override(base, {"model.protocol": "chord"})
+            yield from _each_seed("table-lra", PAPER_INIT, task, scale, paper_init, rates[task])
         if task == "text":
             yield _ngrams("table-lra", task, scale, base)
 

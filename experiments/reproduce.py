@@ -91,7 +91,7 @@ class Options:
         return int(first), int(last)
 
     def find_sources(self) -> Sources:
-        """Return where the data is, as given or found; at the smallest scale tiny files stand in for it."""
+        """Return where the data is, as given or looked up; at the smallest scale tiny files stand in for it."""
         if self.scale == "smoke":
             return write_stand_ins(self.runs / "stand-ins")
         given: dict[str, Path | None] = {name: getattr(self, name) for name in _FILES}
@@ -208,8 +208,8 @@ def _tabulate(name: str, runs: list[StoredRun]) -> list[Table]:
         ("table-genome", GENOMES),
     ):
         if name in (experiment, "all"):
-            own = [run for run in runs if run.experiment == experiment]
-            tables += paper_tables.tabulate_accuracy(own, columns, f"{experiment}, on test, %")
+            selected = [run for run in runs if run.experiment == experiment]
+            tables += paper_tables.tabulate_accuracy(selected, columns, f"{experiment}, on test, %")
     return tables
 
 

@@ -46,23 +46,23 @@ def tabulate_targets(runs: Sequence[StoredRun]) -> Table:
     table = Table("Targets of scale cpu", columns)
     for target in TARGETS:
         # The runs of figure-rank on Adding are shorter, and there for their matrices.
-        own = [
+        ours = [
             run
             for run in runs
             if (run.column, run.scale) == (target.column, "cpu")
             and run.row in (CHORD, CDIL)
             and run.experiment != "figure-rank"
         ]
-        table.rows.append(_make_row(target, own))
+        table.rows.append(_make_row(target, ours))
     return table
 
 
-def _make_row(target: Target, own: Sequence[StoredRun]) -> list[str]:
+def _make_row(target: Target, ours: Sequence[StoredRun]) -> list[str]:
     cell = f"{target.column}, the aim" if target.aim else target.column
-    final = [run for run in own if not run.trial and math.isfinite(run.value)]
+    final = [run for run in ours if not run.trial and math.isfinite(run.value)]
     if not final:
         beyond = " over the largest class" if target.over_majority else ""
-        state = "diverged" if any(not run.trial for run in own) else "not run"
+        state = "diverged" if any(not run.trial for run in ours) else "not run"
         return [cell, f"{100 * target.wanted:g} %{beyond}", "", state, "", ""]
     name = final[0].record["metric"]
     metric = METRICS[name]
@@ -77,7 +77,7 @@ def _make_row(target: Target, own: Sequence[StoredRun]) -> list[str]:
         f"{name} {'>=' if metric.higher_is_better else '<='} {100 * wanted:.2f} %",
         f"{100 * best.value:.2f} % ({best.row}, {_format_minutes(best.minutes)})",
         "yes" if metric.has_reached(best.value, wanted) else gap,
-        _format_trials(own),
+        _format_trials(ours),
         describe_learning(best.record),
     ]
 
@@ -100,13 +100,13 @@ def describe_learning(record: dict[str, Any]) -> str:
     return f"validation went from {100 * before:.2f} to {100 * after:.2f} %"
 
 
-def _format_trials(own: Sequence[StoredRun]) -> str:
+def _format_trials(ours: Sequence[StoredRun]) -> str:
     """Return the settings that were tried, with the result of each on validation."""
     trials = []
-    for run in own:
+    for run in ours:
         if run.trial:
-            shown = {"learning_rate": run.learning_rate, "block_dropout": run.model.get("block_dropout")}
-            settings = ", ".join(f"{name} {value:g}" for name, value in shown.items() if value is not None)
+            values = {"learning_rate": run.learning_rate, "block_dropout": run.model.get("block_dropout")}
+            settings = ", ".join(f"{name} {value:g}" for name, value in values.items() if value is not None)
             protocol = run.model.get("protocol", "chord").upper()
             trials.append(f"{protocol} {settings or 'the preset'}: {100 * run.record['validation']:.1f} %")
     return "; ".join(trials)

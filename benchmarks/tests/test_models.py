@@ -35,26 +35,26 @@ def test_layers_have_as_many_parameters_as_a_block(name):
 
 
 def test_what_grows_with_the_length_alone_is_not_forced():
-    found = models.make_config("linformer", 8192, 32, 32)
-    assert found.channels == 32
-    assert found.rank == 1
+    result = models.make_config("linformer", 8192, 32, 32)
+    assert result.channels == 32
+    assert result.rank == 1
 
 
 def test_a_slow_one_stops_and_says_so():
-    found = models._measure_alone(job(limit=1e-9), ignore)
-    assert len(found["peak"]) == 1
-    assert found["stopped"] == "more than 1e-09 s at N = 16"
+    result = models._measure_alone(job(limit=1e-9), ignore)
+    assert len(result["peak"]) == 1
+    assert result["stopped"] == "more than 1e-09 s at N = 16"
 
 
 def test_one_that_wants_too_much_memory_stops_and_says_so():
-    found = models._measure_alone(job(lengths=(16, 1 << 22), channels=64, memory=0.2), ignore)
-    assert len(found["peak"]) == 1
-    assert found["stopped"] == f"out of 0.2 GB at N = {1 << 22}"
+    result = models._measure_alone(job(lengths=(16, 1 << 22), channels=64, memory=0.2), ignore)
+    assert len(result["peak"]) == 1
+    assert result["stopped"] == f"out of 0.2 GB at N = {1 << 22}"
 
 
 def test_one_that_breaks_says_why():
-    found = models._measure_alone(job(name="longformer", channels=0), ignore)
-    assert "it must be at least 1" in found["stopped"]
+    result = models._measure_alone(job(name="longformer", channels=0), ignore)
+    assert "it must be at least 1" in result["stopped"]
 
 
 def test_the_record_has_ratios_only_for_what_was_timed(tmp_path, capsys):
@@ -62,8 +62,8 @@ def test_the_record_has_ratios_only_for_what_was_timed(tmp_path, capsys):
     assert main(arguments) == 0
     measured = json.loads((tmp_path / "models-quick.json").read_text())["measured"]
     assert measured["lengths"] == [16, 32]
-    for found in measured["models"].values():
-        assert len(found["peak"]) == len(found["times"]) == len(found["parameters"]) == 2
+    for result in measured["models"].values():
+        assert len(result["peak"]) == len(result["times"]) == len(result["parameters"]) == 2
     assert measured["models"]["paramixer"]["times"] == [1, 1]
     assert (tmp_path / "models-quick.svg").is_file()
     assert "Linear Transformer" in capsys.readouterr().out

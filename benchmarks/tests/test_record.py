@@ -58,7 +58,7 @@ def test_numbers_that_are_none_are_not_written(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "results" / "bench").glob("*.json")), ids=str)
 def test_the_records_of_this_repository_can_be_read(path):
-    found = read_record(path)
-    assert path.stem in (found.what, f"{found.what}-some")
-    assert not found.quick
-    json.dumps(found.measured, allow_nan=False)
+    record = read_record(path)
+    assert path.stem in (record.what, f"{record.what}-some")
+    assert not record.quick
+    json.dumps(record.measured, allow_nan=False)

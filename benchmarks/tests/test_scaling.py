@@ -25,9 +25,9 @@ def test_quadratic_attention_would_be_noticed():
 
 
 def test_every_length_is_verified_and_timed():
-    found = scaling.measure(scaling.ScalingOptions(quick=True), ignore)["protocols"]
-    assert set(found) == {"chord", "cdil"}
-    for protocol in found.values():
+    protocols = scaling.measure(scaling.ScalingOptions(quick=True), ignore)["protocols"]
+    assert set(protocols) == {"chord", "cdil"}
+    for protocol in protocols.values():
         assert protocol["why"] is None
         assert protocol["lengths"] == [32, 64, 128]
         assert protocol["batches"] == [4, 2, 1]
@@ -36,8 +36,8 @@ def test_every_length_is_verified_and_timed():
 
 def test_a_wrong_backend_gets_no_time(monkeypatch):
     monkeypatch.setattr(scaling.verification, "verify", lambda *_: "wrong: its output is off")
-    found = scaling.measure(scaling.ScalingOptions(quick=True), ignore)["protocols"]
-    assert found["chord"] == {"law": "log^2 N", "why": "N = 32: wrong: its output is off"}
+    protocols = scaling.measure(scaling.ScalingOptions(quick=True), ignore)["protocols"]
+    assert protocols["chord"] == {"law": "log^2 N", "why": "N = 32: wrong: its output is off"}
 
 
 def test_an_empty_range_is_refused():

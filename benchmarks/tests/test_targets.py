@@ -32,18 +32,18 @@ def test_a_figure_is_reached_on_its_side_of_the_bound():
 
 
 def test_lengths_are_a_quarter_on_average():
-    found = targets.compare_lengths(targets.Case(batch=4, length=64, channels=4, hidden=4), 1, ignore)
-    assert found["why"] is None
-    assert sum(found["lengths"]) == 4 * 64 / 4
-    assert found["faster"] > 0
+    result = targets.compare_lengths(targets.Case(batch=4, length=64, channels=4, hidden=4), 1, ignore)
+    assert result["why"] is None
+    assert sum(result["lengths"]) == 4 * 64 / 4
+    assert result["faster"] > 0
 
 
 def test_two_threads_are_compared_with_one_and_the_setting_is_left_alone():
     import torch
 
     before = torch.get_num_threads()
-    found = targets.compare_threads(targets.Case(batch=1, length=64, channels=4, hidden=4), 1, ignore)
-    assert found["faster"] > 0
+    result = targets.compare_threads(targets.Case(batch=1, length=64, channels=4, hidden=4), 1, ignore)
+    assert result["faster"] > 0
     assert torch.get_num_threads() == before
 
 
@@ -52,9 +52,9 @@ def test_every_figure_reads_what_the_run_measures(monkeypatch):
     monkeypatch.setitem(IMPLEMENTATIONS, "compiled rolls", IMPLEMENTATIONS["rolls"])
     monkeypatch.setattr(targets.memory, "measure_peak", lambda job: {"before": 1, "peak": 2 * 10**9})
     measured = targets.measure(TargetsOptions(quick=True, threads=1), ignore)
-    for target, found in zip(TARGETS, measured["figures"], strict=True):
-        assert found["measured"] is not None, target.what
-        assert found["reached"] is None
+    for target, result in zip(TARGETS, measured["figures"], strict=True):
+        assert result["measured"] is not None, target.what
+        assert result["reached"] is None
     assert Limits(**measured["limits"]).flops > 0
     assert set(measured["protocols"]) == set(scaling.LAWS)
     assert measured["presets"]["image"]["shares"].keys() == set(step.PARTS)

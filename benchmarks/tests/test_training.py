@@ -5,6 +5,6 @@ from paramixer.bench.progress import ignore
 
 
 def test_the_share_is_of_the_real_loop():
-    found = training.measure(training.LoopOptions(quick=True), ignore)
-    assert 0 < found["lowest"] <= found["busy"] <= 1
-    assert found["length"] == 64
+    shares = training.measure(training.LoopOptions(quick=True), ignore)
+    assert 0 < shares["lowest"] <= shares["busy"] <= 1
+    assert shares["length"] == 64

@@ -23,9 +23,9 @@ def test_scales_are_not_mixed():
     assert dict(claims.check_claims(Path("results"), both))["0 % error on Temporal Order for every N to 8 192"] == (
         claims.Finding("contradicted", "10.00 % at 128", "paper")
     )
-    told = dict(claims.check_claims(Path("results"), both[:1]))["0 % error on Temporal Order for every N to 8 192"]
-    assert (told.verdict, told.scale) == ("cannot tell yet", "cpu")
-    assert told.measured.startswith("50.00 % at 128; not run at 256, ")
+    finding = dict(claims.check_claims(Path("results"), both[:1]))["0 % error on Temporal Order for every N to 8 192"]
+    assert (finding.verdict, finding.scale) == ("cannot tell yet", "cpu")
+    assert finding.measured.startswith("50.00 % at 128; not run at 256, ")
 
 
 def test_the_papers_numbers_stand_beside_ours():
@@ -55,28 +55,28 @@ def test_the_papers_numbers_stand_beside_ours():
     ],
 )
 def test_the_claim_of_no_error(values, verdict):
-    found = claims.check_no_error(
+    result = claims.check_no_error(
         [make_run(CHORD, f"adding {n}", value) for n, value in values.items()], "adding", 32768
     )
-    assert found.verdict == verdict
+    assert result.verdict == verdict
 
 
 def test_a_baseline_fails_only_after_as_many_steps_as_paramixer_took():
-    names, own = ("Linformer", "Reformer"), make_run(CHORD, "adding 2048", 0.0)
+    names, paramixer = ("Linformer", "Reformer"), make_run(CHORD, "adding 2048", 0.0)
     poor, good = ([make_run(name, "adding 2048", error) for name in names] for error in (0.8, 0.0))
     hurried = [
         *poor[:1],
-        make_run(names[1], "adding 2048", 0.8, record={**own.record, "test": {"error": 0.8}, "steps": 9}),
+        make_run(names[1], "adding 2048", 0.8, record={**paramixer.record, "test": {"error": 0.8}, "steps": 9}),
     ]
-    assert claims.check_baselines_fail([own, *poor], names, 2048).verdict == "supported"
-    assert claims.check_baselines_fail([own, *hurried], names, 2048).verdict == "cannot tell yet"
-    assert claims.check_baselines_fail([own, *good], names, 2048).verdict == "contradicted"
+    assert claims.check_baselines_fail([paramixer, *poor], names, 2048).verdict == "supported"
+    assert claims.check_baselines_fail([paramixer, *hurried], names, 2048).verdict == "cannot tell yet"
+    assert claims.check_baselines_fail([paramixer, *good], names, 2048).verdict == "contradicted"
     # Who has not learned it either proves nothing about others.
     assert (
         claims.check_baselines_fail([make_run(CHORD, "adding 2048", 0.5), *poor], names, 2048).verdict
         == "cannot tell yet"
     )
-    for missing in ([], poor, [own, *poor[:1]]):
+    for missing in ([], poor, [paramixer, *poor[:1]]):
         assert claims.check_baselines_fail(missing, names, 2048).verdict == "cannot tell yet"
 
 
@@ -118,17 +118,17 @@ def test_other_claims_follow_their_records():
 
 
 def test_targets_are_reached_or_missed_by_so_much():
-    def own(row: str, value: float, trial: bool = False, **settings: object) -> records.StoredRun:
+    def make(row: str, value: float, trial: bool = False, **settings: object) -> records.StoredRun:
         epochs = [{"step": 1, "seconds": 10, "accuracy": 0.3}, {"step": 2, "seconds": 60, "accuracy": value}]
         record = {"metric": "accuracy", "test": {"accuracy": value}, "validation": value, "steps": 2, "seconds": 60.0}
         record |= {"epochs": epochs, "majority": 0.25}
         return make_run(row, "image", value, "table-lra", record=record, trial=trial, settings=settings)
 
     some = [
-        own(CHORD, 0.40),
-        own(CDIL, 0.44),
-        own("Transformer", 0.9),
-        own(CHORD, 0.2, True, training={"learning_rate": 0.1}),
+        make(CHORD, 0.40),
+        make(CDIL, 0.44),
+        make("Transformer", 0.9),
+        make(CHORD, 0.2, True, training={"learning_rate": 0.1}),
     ]
     rows = {row[0]: row for row in targets.tabulate_targets(some).rows}
     assert rows["text"][3] == "not run"
@@ -140,19 +140,19 @@ def test_targets_are_reached_or_missed_by_so_much():
         "CHORD learning_rate 0.1: 20.0 %",
         "validation went from 30.00 to 44.00 %",
     ]
-    assert {row[0]: row for row in targets.tabulate_targets([own(CDIL, 0.45)]).rows}["image"][3] == "yes"
-    aside = dataclasses.replace(own(CDIL, 0.45), experiment="figure-rank")
+    assert {row[0]: row for row in targets.tabulate_targets([make(CDIL, 0.45)]).rows}["image"][3] == "yes"
+    aside = dataclasses.replace(make(CDIL, 0.45), experiment="figure-rank")
     assert {row[0]: row for row in targets.tabulate_targets([aside]).rows}["image"][3] == "not run"
-    documents = dataclasses.replace(own(CHORD, 0.36), column="documents-16k")
+    documents = dataclasses.replace(make(CHORD, 0.36), column="documents-16k")
     assert {row[0]: row for row in targets.tabulate_targets([documents]).rows}["documents-16k"][3] == "yes"
-    assert targets.describe_learning(own(CHORD, 0.3).record) == "no better"
+    assert targets.describe_learning(make(CHORD, 0.3).record) == "no better"
 
 
 def test_a_smoke_run_supports_no_claim(tmp_path):
     (tmp_path / "figure-rank").mkdir()
-    own = {"rank": 9, "length": 9, "above_a_thousandth": 4}
+    chord = {"rank": 9, "length": 9, "above_a_thousandth": 4}
     softmax = {"rank": 9, "length": 9, "above_a_thousandth": 9, "rank_of_logits": 3, "error": 0.8, "channels": 3}
-    document = {"scale": "smoke", "models": {CHORD: own, "Transformer": softmax}}
+    document = {"scale": "smoke", "models": {CHORD: chord, "Transformer": softmax}}
     path = tmp_path / "figure-rank" / "singular-values.json"
     path.write_text(json.dumps(document))
     assert claims.check_full_rank(tmp_path).verdict == claims.check_bottleneck(tmp_path).verdict == "cannot tell yet"
@@ -171,5 +171,5 @@ def test_logits_are_those_of_the_attention():
     config = BaselineConfig(model="transformer", length=6, vocabulary=5, outputs=2, channels=4, hidden=4)
     model = registry.build(config).double().eval()
     tokens = torch.arange(6)[None] % 5
-    found = rank.compute_logits(model, tokens)
-    torch.testing.assert_close((found / 2).softmax(-1), rank.compute_matrix(model, tokens))
+    result = rank.compute_logits(model, tokens)
+    torch.testing.assert_close((result / 2).softmax(-1), rank.compute_matrix(model, tokens))

@@ -30,18 +30,18 @@ def test_flops_are_those_that_torch_counts(case):
 def test_operations_of_a_case_small_enough_to_count_by_hand():
     """Two factors of one token pair: 2 x (2x3 + 3x2 + 2x2) FLOPs per token and factor."""
     case = Case(batch=1, length=2, channels=2, hidden=3, links=2, factors=2)
-    found = cost.forward_operations(case)
-    assert found.products == 2 * 2 * 2 * (2 * 3 + 3 * 2 + 2 * 2)
-    assert found.gelus == 2 * 2 * 3
-    assert found.additions == 2 * 2 * (3 + 2 + 2)
-    assert found.recomputed == 0
+    operations = cost.forward_operations(case)
+    assert operations.products == 2 * 2 * 2 * (2 * 3 + 3 * 2 + 2 * 2)
+    assert operations.gelus == 2 * 2 * 3
+    assert operations.additions == 2 * 2 * (3 + 2 + 2)
+    assert operations.recomputed == 0
     # The hidden layer and the weights of both factors; with checkpoint_every = 2 the first factor as well.
     assert cost.backward_operations(case, checkpoint_every=1).recomputed == 2 * 2 * 2 * (2 * 3 + 3 * 2)
     extra = (
         cost.backward_operations(case, checkpoint_every=2).recomputed
         - cost.backward_operations(case, checkpoint_every=1).recomputed
     )
-    assert extra == found.products // 2
+    assert extra == operations.products // 2
 
 
 @pytest.mark.parametrize("backend", cost.BACKENDS)

@@ -17,11 +17,11 @@ EAGER = [name for name, entry in IMPLEMENTATIONS.items() if entry.same_function 
 
 def assert_agrees(name: str, case: Case) -> None:
     tensors = case.tensors()
-    found = verification.relative_errors(
+    errors = verification.relative_errors(
         IMPLEMENTATIONS[name].build(case), case, tensors, verification.compute_expected(case, tensors)
     )
-    assert verification.describe_mismatch(found) is None
-    assert set(found) == {"output", *(f"gradient of {field}" for field in tensors._fields)}
+    assert verification.describe_mismatch(errors) is None
+    assert set(errors) == {"output", *(f"gradient of {field}" for field in tensors._fields)}
 
 
 @pytest.mark.parametrize("name", EAGER)

@@ -21,9 +21,9 @@ def test_ratios_are_taken_within_a_round():
 def test_runs_warm_up_once_and_then_take_turns_there_and_back():
     order: list[str] = []
     runs = {name: (lambda name=name: order.append(name)) for name in "ab"}
-    found = time_in_turns(runs, 3, ignore, turn=0)
+    timings = time_in_turns(runs, 3, ignore, turn=0)
     assert "".join(order) == "ab" + "ab" + "ba" + "ab"
-    assert all(len(timing.rounds) == 3 for timing in found.values())
+    assert all(len(timing.rounds) == 3 for timing in timings.values())
 
 
 def test_a_fast_run_is_repeated_for_its_turn():
@@ -56,6 +56,6 @@ def test_threads_hold_within_the_block_only():
 
 
 def test_limits_are_positive():
-    found = measure_limits(ignore, quick=True)
-    assert found.flops > 0
-    assert found.bandwidth > 0
+    limits = measure_limits(ignore, quick=True)
+    assert limits.flops > 0
+    assert limits.bandwidth > 0

@@ -47,14 +47,14 @@ def failing(case):
 )
 def test_an_implementation_that_is_wrong_gets_no_speed_and_the_table_says_so(monkeypatch, build, why):
     monkeypatch.setitem(IMPLEMENTATIONS, "rolls", Implementation(build, "a broken implementation"))
-    found = compare("rolls", "gather")
-    broken, sound = found["ways"]["rolls"], found["ways"]["gather"]
+    result = compare("rolls", "gather")
+    broken, sound = result["ways"]["rolls"], result["ways"]["gather"]
     assert broken["why"].startswith(why)
     assert "forward" not in broken
     assert "both" not in broken
     assert sound["why"] is None
     assert sound["both"]["seconds"] > 0
-    table = tables.comparison_table(found)
+    table = tables.comparison_table(result)
     (row,) = [row for row in table.rows if "a broken implementation" in row[0]]
     assert why in row[0]
     assert row[1:] == [""] * 6
@@ -66,13 +66,13 @@ def test_a_wrong_backend_leaves_nothing_to_compare_with(monkeypatch):
         PARAMIXER,
         Implementation(wrong_gradient, "a broken backend"),
     )
-    found = compare("rolls")
-    assert found["ways"][PARAMIXER]["why"]
-    assert found["ways"]["rolls"]["both"]["times_engine"] is None
+    result = compare("rolls")
+    assert result["ways"][PARAMIXER]["why"]
+    assert result["ways"]["rolls"]["both"]["times_engine"] is None
 
 
 def test_another_function_is_timed_without_a_share_of_the_useful_work():
-    found = compare("softmax")
-    assert found["ways"]["softmax"]["both"]["times_engine"] > 0
-    assert found["ways"]["softmax"]["both"]["share_of_peak"] is None
-    assert found["ways"][PARAMIXER]["both"]["share_of_peak"] > 0
+    result = compare("softmax")
+    assert result["ways"]["softmax"]["both"]["times_engine"] > 0
+    assert result["ways"]["softmax"]["both"]["share_of_peak"] is None
+    assert result["ways"][PARAMIXER]["both"]["share_of_peak"] > 0

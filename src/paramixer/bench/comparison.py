@@ -32,7 +32,7 @@ def compare_implementations(
         names: of ``IMPLEMENTATIONS``; paramixer is always among them.
         limits: the machine's, from ``measure_limits``.
         rounds: turns that each gets.
-        notify: is told what is going on.
+        notify: called with a line of text at every stage.
         quick: whether the yardstick is a small matrix product, so that the times mean nothing.
     """
     check_names(names)

@@ -34,7 +34,7 @@ def measure_limits(notify: Notify, quick: bool = False) -> Limits:
     run, operations = make_matrix_product(quick)
     peak = operations / _best_seconds(run)
     notify("memory bandwidth")
-    # So far beyond the last cache that hardly anything of it is found there.
+    # So large that the last cache holds hardly anything of it.
     count = 2**14 if quick else max(2**26, 2 * last_cache_bytes())
     target, first, second = (torch.ones(count) for _ in range(3))
     copy = 2 * 4 * count / _best_seconds(lambda: target.copy_(first))

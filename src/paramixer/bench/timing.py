@@ -45,7 +45,7 @@ def time_in_turns(
     Args:
         runs: what to time, by name.
         rounds: how many turns each gets.
-        notify: is told between the runs what is going on.
+        notify: called with a line of text before every run.
         turn: seconds for which a fast run is repeated in its turn; a slow one runs once. With a single round
             everything runs once.
     """

@@ -22,7 +22,7 @@ from paramixer.data.vocabulary import Vocabulary
 from paramixer.training.factory import build_model
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 
 _SYMBOLS = 16
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from paramixer.training.run import RunSettings
+from paramixer.training.runs.run import RunSettings
 
 Scale = Literal["smoke", "cpu", "paper"]
 Overrides = dict[str, Any]

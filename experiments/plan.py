@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from experiments.cells import CDIL, CHORD, PAPER_INIT, Cell, Overrides, Scale, Sources, override
 from paramixer.baselines import registry
-from paramixer.training.run import RunSettings
+from paramixer.training.runs.run import RunSettings
 
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "paper": 4}
 # Where sequences differ in length, each mixes on a ring of its own length, and nothing is spent on padding.

@@ -17,7 +17,7 @@ from paramixer import machine
 from paramixer.nn.block import ParamixerBlock
 from paramixer.nn.sequence_model import SequenceModel
 from paramixer.training.factory import load_model
-from paramixer.training.run import open_task
+from paramixer.training.runs.run import open_task
 
 NAME = "figure-rank"
 SEQUENCES = 8

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from experiments.cells import Cell, Scale, describe_settings, settings_key
 from paramixer.files import replace_file
-from paramixer.training.run import RunSettings
+from paramixer.training.runs.run import RunSettings
 
 FORMAT = 2
 # The folder of runs by earlier recipes; they are listed, and count for nothing.

@@ -19,7 +19,7 @@ from paramixer.data import registry
 from paramixer.data.task import Task
 from paramixer.files import replace_file
 from paramixer.nn.model import Paramixer
-from paramixer.training.run import open_task
+from paramixer.training.runs.run import open_task
 
 _FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")
 # The data without which some cells are left out; without all of it a table has none.

@@ -16,8 +16,8 @@ from experiments.records import StoredRun, find_final, find_run, read_runs, writ
 from paramixer.baselines import registry
 from paramixer.bench.tables import Table, render
 from paramixer.training.loop import Callback, Interrupted, Loop
-from paramixer.training.run import RunSettings, resume_run, start_run
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import RunSettings, resume_run, start_run
 
 _WAITING = "waiting"
 _REFRESH_SECONDS = 0.5

@@ -9,7 +9,7 @@ from rich.console import Console
 from experiments.cells import CHORD, Cell
 from experiments.records import StoredRun
 from experiments.sweep import Sweep
-from paramixer.training.run import RunSettings
+from paramixer.training.runs.run import RunSettings
 
 TINY = RunSettings(
     task="order",

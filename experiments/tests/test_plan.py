@@ -13,7 +13,7 @@ from experiments.plan import EXPERIMENTS
 from experiments.reproduce import Name, Options, list_cells
 from experiments.tests.small import TINY
 from paramixer.training.recipe import resolve
-from paramixer.training.run import RunSettings
+from paramixer.training.runs.run import RunSettings
 
 ROOT = Path(__file__).parents[2]
 EVERYWHERE = Sources(*(Path("somewhere"),) * 6)

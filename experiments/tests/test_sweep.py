@@ -15,8 +15,8 @@ from experiments import records, sweep
 from experiments.cells import CHORD, override, settings_key
 from experiments.tests.small import TINY, list_times, make_cell, sweep_cells
 from paramixer.training.callbacks.progress import Display
-from paramixer.training.run import RunSettings
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import RunSettings
 
 RATES = ({"training.learning_rate": 1e-6}, {"training.learning_rate": 0.02, "model.hidden": 7})
 

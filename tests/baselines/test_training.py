@@ -10,8 +10,8 @@ import pytest
 
 import paramixer as pm
 from paramixer.baselines import registry
-from paramixer.training.run import RunSettings, evaluate_run, resume_run, start_run
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import RunSettings, evaluate_run, resume_run, start_run
 
 BASELINES = [name for name, baseline in registry.BASELINES.items() if not baseline.closed_form]
 

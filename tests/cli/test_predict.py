@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from paramixer.cli import main
-from paramixer.training.run import RunSettings, start_run
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import RunSettings, start_run
 
 TRAINING = {"steps": 6, "batch": 4, "evaluate_every": 3}
 MODEL = {"channels": 6, "hidden": 5, "blocks": 1}

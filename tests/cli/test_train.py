@@ -14,7 +14,7 @@ import yaml
 
 from paramixer.cli import main
 from paramixer.cli.settings import merge_settings
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 
 SMALL = ["--batch", "4", "--set", "training.steps=6", "--set", "training.evaluate_every=3"]
 MODEL = ["--set", "model.channels=6", "--set", "model.hidden=5"]

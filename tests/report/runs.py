@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paramixer.training.run import RunSettings, start_run
+from paramixer.training.runs.run import RunSettings, start_run
 
 HOSTILE = (
     '<script>window.harmed = true</script>"><img src=x onerror="window.harmed=true">',

@@ -15,7 +15,7 @@ import paramixer as pm
 from paramixer.report.explanation import explain_sequence
 from paramixer.report.explanation_figure import draw_explanation, list_maps
 from paramixer.report.sequence import SequenceView
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 from report.pages import read_explorers
 from report.runs import HOSTILE, KINDS, write_hostile_table
 

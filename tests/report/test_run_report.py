@@ -17,7 +17,7 @@ from paramixer.report.run_report import build_report
 from paramixer.report.runs import open_run
 from paramixer.report.sections import list_frequent_confusions
 from paramixer.report.wording import show_invisible
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 from report.pages import list_ids, read_explorers
 from report.runs import HOSTILE, KINDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paramixer.report.runs import Run, open_run
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from paramixer.data.task import Task, TaskInfo
 from paramixer.training.callbacks.checkpoint import find_latest
 from paramixer.training.fit import fit
 from paramixer.training.loop import Callback
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 from training import tiny
 from training.test_fit import same_weights, timeless
 

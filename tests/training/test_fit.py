@@ -23,7 +23,7 @@ from paramixer.training.loop import Callback, Interrupted
 from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import learning_rate
 from paramixer.training.options import TrainingOptions
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
 from training import tiny
 
 

@@ -11,8 +11,8 @@ import yaml
 import paramixer as pm
 from paramixer.cli import main
 from paramixer.recipes import Recipe
-from paramixer.training.run import RunSettings, describe_run, evaluate_run, open_task, resume_run, start_run
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import RunSettings, describe_run, evaluate_run, open_task, resume_run, start_run
 
 SETTINGS = RunSettings(
     task="order",

@@ -9,7 +9,7 @@ import torch
 import paramixer as pm
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
-from paramixer.training.record import Outcome
+from paramixer.training.runs.record import Outcome
 
 OPTIONS = TrainingOptions(steps=12, batch=4, evaluate_every=4, log_every=3, learning_rate=0.01)
 

@@ -20,8 +20,8 @@ from paramixer.report.page import RunSection, render_page
 from paramixer.report.sequence import view_sequence
 from paramixer.report.wording import format_prediction, format_target
 from paramixer.training.factory import load_model
-from paramixer.training.run import open_task
-from paramixer.training.run_folder import find_model_folder, read_inputs
+from paramixer.training.runs.folder import find_model_folder, read_inputs
+from paramixer.training.runs.run import open_task
 
 
 def explain_sequence(

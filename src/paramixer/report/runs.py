@@ -11,8 +11,8 @@ from paramixer.data.task import Task
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.training.factory import load_model
 from paramixer.training.metrics import METRICS
-from paramixer.training.run import open_task
-from paramixer.training.run_folder import NO_MODEL, RunFolder
+from paramixer.training.runs.folder import NO_MODEL, RunFolder
+from paramixer.training.runs.run import open_task
 
 # Fields of a record that a page needs, with their types.
 _REQUIRED_FIELDS: dict[str, type | tuple[type, ...]] = {

@@ -15,8 +15,8 @@ from paramixer.data.task import Sequences, Task
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.factory import count_parameters
 from paramixer.training.metrics import METRICS, compute_metrics
-from paramixer.training.record import Outcome, build_record
-from paramixer.training.run_folder import RunFolder, write_inputs
+from paramixer.training.runs.folder import RunFolder, write_inputs
+from paramixer.training.runs.record import Outcome, build_record
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -31,8 +31,8 @@ from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import build_optimizer
 from paramixer.training.options import TrainingOptions, parse_goal
 from paramixer.training.recipe import check_match, resolve_training
-from paramixer.training.record import Outcome, build_record
-from paramixer.training.run_folder import RunFolder
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.record import Outcome, build_record
 
 
 def fit(

@@ -26,7 +26,7 @@ from paramixer.nn.pretrained import PretrainedModel
 from paramixer.training.batches import build_collate
 from paramixer.training.factory import load_model
 from paramixer.training.loop import call_model
-from paramixer.training.run_folder import find_model_folder, read_inputs
+from paramixer.training.runs.folder import find_model_folder, read_inputs
 
 # Among so many batches, sequences of similar length are predicted together.
 _BUCKET_BATCHES = 16

@@ -16,7 +16,7 @@ def evaluate(run: Path, /, *, split: Literal["validation", "test"] = "test", bat
     from paramixer.cli.console import CommandConsole
     from paramixer.training.callbacks.progress import ConsoleDisplay
     from paramixer.training.distributed import build_accelerator
-    from paramixer.training.run import evaluate_run
+    from paramixer.training.runs.run import evaluate_run
 
     if batch < 1:
         raise ValueError(f"batch={batch}; it must be at least 1")

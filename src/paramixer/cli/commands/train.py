@@ -84,7 +84,7 @@ def train(
         _resume(resume, given, out, print_config, console)
         return
     from paramixer.data.summary_table import print_summary
-    from paramixer.training.run import RunSettings, describe_run, start_run
+    from paramixer.training.runs.run import RunSettings, describe_run, start_run
 
     if given.get("task") is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
@@ -98,7 +98,7 @@ def train(
 
 
 def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:
-    from paramixer.training.run import resume_run
+    from paramixer.training.runs.run import resume_run
 
     stops = dict(given.pop("training", {}))
     limits = {name: stops.pop(name) for name in ("epochs", "steps", "minutes") if name in stops}

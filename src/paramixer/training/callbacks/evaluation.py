@@ -14,7 +14,7 @@ from paramixer.training.callbacks.progress import Display
 from paramixer.training.inference import predict_split
 from paramixer.training.loop import Callback, Loop
 from paramixer.training.metrics import METRICS, compute_metrics
-from paramixer.training.run_folder import write_inputs
+from paramixer.training.runs.folder import write_inputs
 
 
 class Evaluation(Callback):

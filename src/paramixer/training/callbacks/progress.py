@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from paramixer.training.loop import Callback, Loop
-from paramixer.training.record import Outcome
+from paramixer.training.runs.record import Outcome
 
 Tick = Callable[[int], None]
 

@@ -1,0 +1,294 @@
+"""A run from its settings to its folder: load the data, resolve, build, train; and the same again to resume it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from paramixer import data, machine
+from paramixer.baselines import registry
+from paramixer.data.progress import Progress, no_progress, show_progress
+from paramixer.data.task import Task
+from paramixer.nn.config import ParamixerConfig
+from paramixer.nn.pretrained import PretrainedModel
+from paramixer.recipes import Recipe
+from paramixer.training.batches import build_collate
+from paramixer.training.callbacks.progress import ConsoleDisplay, Display
+from paramixer.training.closed_form import fit_ngrams
+from paramixer.training.distributed import build_accelerator
+from paramixer.training.factory import build_model, count_parameters, load_model
+from paramixer.training.fit import fit
+from paramixer.training.inference import predict_split
+from paramixer.training.loop import Callback, Interrupted
+from paramixer.training.metrics import compute_metrics
+from paramixer.training.recipe import PARAMIXER, Resolved, resolve
+from paramixer.training.runs.record import Outcome
+from paramixer.training.runs.folder import RunFolder
+
+_QUIET = Console(quiet=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What a user gives for a run; recipe and data complete it."""
+
+    task: str
+    """A task's name, or a file."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """Options of :func:`paramixer.data.load`."""
+    recipe: str | None = None
+    """A recipe's name or file; None for the task's own."""
+    system: str = PARAMIXER
+    """"paramixer", or a baseline's name."""
+    model: dict[str, Any] = field(default_factory=dict)
+    """Fields of the model's config."""
+    init: dict[str, Any] = field(default_factory=dict)
+    """Name and options of the initialization."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Fields of :class:`paramixer.TrainingOptions`."""
+    seed: int = 0
+    """Of generated data, splits, initial weights, dropout and order."""
+    match_parameters: bool = False
+    """Whether a baseline gets as many parameters as Paramixer has on the task."""
+
+    def document(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as YAML holds it."""
+        document = {}
+        for known in dataclasses.fields(self):
+            value = getattr(self, known.name)
+            default = known.default_factory() if callable(known.default_factory) else known.default
+            if value != default:
+                document[known.name] = value
+        document["data"] = {name: _to_plain(value) for name, value in self.data.items()}
+        return {name: value for name, value in document.items() if value != {}}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> RunSettings:
+        """Return the settings that :meth:`document` wrote."""
+        known = {known.name for known in dataclasses.fields(cls)}
+        unknown = document.keys() - known
+        if unknown:
+            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}; choose from {', '.join(sorted(known))}")
+        if "task" not in document:
+            raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
+        return cls(**document)
+
+    def load_task(self, progress: Progress = no_progress) -> Task:
+        """Return the data, prepared if it was not before."""
+        return data.load(self.task, seed=self.seed, progress=progress, **self.data)
+
+    def resolve(self, task: Task, recipe: Recipe | None = None) -> Resolved:
+        """Return the complete settings of the run on this data, by default with the recipe that the settings name."""
+        return resolve(
+            task,
+            recipe=recipe or self.recipe,
+            system=self.system,
+            model=self.model,
+            init=self.init,
+            training=self.training,
+            match_parameters=self.match_parameters,
+        )
+
+    def complete(self, resolved: Resolved) -> RunSettings:
+        """Return the same settings with everything that was resolved."""
+        return dataclasses.replace(self, **resolved.document(), match_parameters=False)
+
+
+def start_run(
+    settings: RunSettings,
+    folder: Path | None = None,
+    *,
+    console: Console = _QUIET,
+    on_task: Callable[[Task], None] = lambda task: None,
+    callbacks: Sequence[Callback] = (),
+    test: bool = True,
+) -> Outcome:
+    """Train in a new run folder.
+
+    Args:
+        settings: of the run.
+        folder: where to; None for a new one below runs/.
+        console: shows what is chosen and how training goes.
+        on_task: called with the data before anything is built.
+        callbacks: called after the loop's own.
+        test: whether the model is evaluated on test in the end.
+    """
+    accelerator = build_accelerator()
+    console = console if accelerator.is_main_process else _QUIET
+    run = RunFolder(folder or _name_folder(settings.task))
+    if run.path.exists() and not run.path.is_dir():
+        raise NotADirectoryError(f"{run.path} is a file; give a folder to write the run to")
+    if run.config.exists():
+        raise FileExistsError(f"there is a run in {run.path} already; resume it, or choose another folder")
+    # No process writes before all have looked.
+    accelerator.wait_for_everyone()
+    if settings.system != PARAMIXER:
+        registry.get(settings.system).check_installed()
+    with show_progress(console) as progress:
+        task = settings.load_task(progress)
+    if accelerator.is_main_process:
+        on_task(task)
+    resolved = settings.resolve(task)
+    return _train(settings.complete(resolved), resolved, task, run, console, callbacks, test, resume=False)
+
+
+def resume_run(
+    folder: Path,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+    minutes: float | None = None,
+    console: Console = _QUIET,
+    callbacks: Sequence[Callback] = (),
+    test: bool = True,
+) -> Outcome:
+    """Go on with a run, to the bit as if it had not been interrupted.
+
+    Args:
+        folder: of the run.
+        epochs: overrule the run's own, as steps and minutes do.
+        steps: see epochs.
+        minutes: see epochs.
+        console: as in :func:`start_run`.
+        callbacks: as in :func:`start_run`.
+        test: as in :func:`start_run`.
+    """
+    if not build_accelerator().is_main_process:
+        console = _QUIET
+    run = RunFolder(folder)
+    settings = RunSettings.from_document(run.read_config())
+    limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if given:
+        settings = dataclasses.replace(settings, training={**settings.training, **given})
+    elif run.record.is_file() and run.read_record()["finished"]:
+        raise ValueError(f"{run.path} is finished; give more epochs, steps or minutes to go on")
+    with show_progress(console) as progress:
+        task = settings.load_task(progress)
+    # The settings of a run are complete; the file of its recipe may be gone.
+    resolved = settings.resolve(task, Recipe(settings.recipe or "none"))
+    return _train(settings, resolved, task, run, console, callbacks, test, resume=True)
+
+
+def describe_run(settings: RunSettings, progress: Progress = no_progress) -> dict[str, Any]:
+    """Return the complete settings of a run without starting it."""
+    return settings.complete(settings.resolve(settings.load_task(progress))).document()
+
+
+def open_task(folder: Path, progress: Progress = no_progress) -> Task:
+    """Return the data that a run was trained on, and no other."""
+    run = RunFolder(folder)
+    task = RunSettings.from_document(run.read_config()).load_task(progress)
+    if run.read_record()["fingerprint"] != task.fingerprint:
+        raise ValueError(f"the data has changed since {run.path} was trained; restore it to evaluate")
+    return task
+
+
+def evaluate_run(
+    folder: Path,
+    split: str = "test",
+    *,
+    batch: int = 32,
+    display: Display | None = None,
+    progress: Progress = no_progress,
+) -> dict[str, float]:
+    """Return loss and metric of a run's model on a split.
+
+    Args:
+        folder: of the run.
+        split: train, validation or test.
+        batch: batch size.
+        display: shows progress.
+        progress: shows progress while data is prepared.
+    """
+    accelerator = build_accelerator()
+    task = open_task(folder, progress)
+    model = load_model(RunFolder(folder).model)
+    with display or Display() as shown:
+        answers, targets = predict_split(
+            accelerator.prepare_model(model, evaluation_mode=True),
+            task.splits[split],
+            batch,
+            build_collate(task, model.config),
+            accelerator,
+            tick=shown.track(split, len(task.splits[split])),
+        )
+    return compute_metrics(answers, targets, task.metric)
+
+
+def _train(
+    settings: RunSettings,
+    resolved: Resolved,
+    task: Task,
+    run: RunFolder,
+    console: Console,
+    callbacks: Sequence[Callback],
+    test: bool,
+    *,
+    resume: bool,
+) -> Outcome:
+    display = Display() if console.quiet else ConsoleDisplay(console)
+    model = build_model(task, resolved, settings.seed)
+    _print_choice(model, resolved, run, console)
+    document = settings.document()
+    if resolved.system != PARAMIXER and registry.get(resolved.system).closed_form:
+        if resume:
+            raise ValueError(f"{run.path} is fitted in one go; start a new run instead of resuming it")
+        return fit_ngrams(model, task, run.path, seed=settings.seed, display=display, settings=document)
+    try:
+        return fit(
+            model,
+            task,
+            resolved.training,
+            folder=run.path,
+            seed=settings.seed,
+            resume=resume,
+            callbacks=callbacks,
+            display=display,
+            settings=document,
+            test=test,
+        )
+    except Interrupted as error:
+        raise Interrupted(f"stopped by {error}; go on with: paramixer train --resume {run.path}") from None
+
+
+def _print_choice(model: PretrainedModel, resolved: Resolved, run: RunFolder, console: Console) -> None:
+    processes = build_accelerator()
+    plural = "es" if processes.num_processes > 1 else ""
+    for line in (
+        f"recipe {resolved.recipe}; model: {_describe_model(resolved)}, {count_parameters(model)} parameters",
+        f"backend {machine.serving_backend()} on {processes.device}, {torch.get_num_threads()} threads, "
+        f"{processes.num_processes} process{plural}; run folder {run.path}",
+    ):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _describe_model(resolved: Resolved) -> str:
+    config: Any = resolved.config
+    if isinstance(config, ParamixerConfig):
+        name = config.protocol.upper()
+    else:
+        baseline = registry.get(resolved.system)
+        if baseline.closed_form:
+            return baseline.title
+        heads = f" with {config.heads} head{'s' if config.heads > 1 else ''}" if baseline.has_heads else ""
+        name = f"{baseline.title}{heads}"
+    blocks = f"{config.blocks} block{'s' if config.blocks > 1 else ''}"
+    return f"{blocks} of {name}, channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}"
+
+
+def _name_folder(task: str) -> Path:
+    number = 1
+    while (folder := Path("runs") / f"{Path(task).stem}-{number}").exists():
+        number += 1
+    return folder
+
+
+def _to_plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,1 @@
+"""Runs: settings in, a folder with record, metrics, checkpoints and the best model out."""

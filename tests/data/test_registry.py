@@ -56,6 +56,7 @@ NONSENSE = [
         for share in (-1, 0, 1, 3, math.nan)
     ],
     *[("own", {"test": share}, f"test={share}; it is a share") for share in (-1, 0, math.nan)],
+    *[(name, {"encoding": "utf-9"}, "encoding='utf-9'") for name in ("text", "documents")],
     ("own", {"validation": 0.6, "test": 0.6}, "leave nothing to train on"),
     ("own", {"target": "number"}, "target='number'; choose from class, value"),
     ("listops", {"length": 4}, "length=4; it must be a whole number of at least 5"),
@@ -82,6 +83,14 @@ def test_what_a_task_does_not_take_is_named_with_what_it_takes():
         pm.data.load("adding", difficulty="hard")
     with pytest.raises(DataError, match="task 'image' takes no length"):
         pm.data.load("image", source="nothing", length=8)
+
+
+def test_a_file_is_named_by_a_text_or_a_path(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f"text {i},{i % 2}\n" for i in range(20)))
+    assert (
+        pm.data.load(path).fingerprint == pm.data.load(str(path)).fingerprint == pm.data.load("own", path).fingerprint
+    )
 
 
 def test_an_unknown_name_has_the_nearest_one_or_the_list():

@@ -38,7 +38,7 @@ def find_local(name: str) -> Path | None:
 
 
 def load(
-    name: str,
+    name: str | Path,
     source: str | Path | None = None,
     length: int | None = None,
     seed: int = 0,
@@ -63,7 +63,7 @@ def load(
     Raises:
         DataError: a setting or the data cannot be used. Settings are checked before anything is read or written.
     """
-    known = definitions()
+    known, name = definitions(), str(name)
     if name not in known:
         if source is None and Path(name).exists():
             return load("own", name, length, seed, progress=progress, **options)

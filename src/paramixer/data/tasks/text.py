@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import asdict
 from pathlib import Path
 
 from paramixer.data.definition import Definition
-from paramixer.data.errors import check_integer
+from paramixer.data.errors import DataError, check_integer
 from paramixer.data.formats.texts import read_texts
 from paramixer.data.preparation import write_samples
 from paramixer.data.progress import Progress, no_progress
@@ -31,6 +32,10 @@ def prepare_texts(
 ) -> Task:
     """Return the task of this name: the first N - 1 characters of every text after a CLS token, and its class."""
     check_integer("length", length, 2)
+    try:
+        codecs.lookup(encoding)
+    except LookupError as error:
+        raise DataError(f"encoding={encoding!r}; Python knows no such encoding, try utf-8 or latin-1") from error
     settings = {"length": length, "seed": seed, "text": text, "label": label, "encoding": encoding, **asdict(shares)}
 
     def build(preparation: Preparation) -> TaskInfo:

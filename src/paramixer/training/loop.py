@@ -109,7 +109,7 @@ class Loop:
         self.options, self.accelerator, self.callbacks = options, accelerator, tuple(callbacks)
         self.progress = Progress(batch=batches.per_step)
         self.busy = 0.0
-        """Seconds spent in forward pass, backward pass and optimizer since somebody reset it."""
+        """Seconds spent in forward pass, backward pass and optimizer since the last reset."""
         self._since = time.monotonic()
         self._interruption: str | None = None
 
@@ -172,7 +172,7 @@ class Loop:
 
     @property
     def interruption(self) -> str | None:
-        """Why somebody asked to stop; None if nobody did."""
+        """Why training was asked to stop; None if it was not."""
         return self._interruption
 
     def check_interruption(self) -> None:

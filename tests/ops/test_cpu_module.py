@@ -18,6 +18,8 @@ from paramixer.ops import cpu
 from paramixer.ops.chain import Chain
 
 pytestmark = needs_engine
+# AddressSanitizer delays every free, and ends the process when memory runs out.
+not_sanitized = pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="runs under AddressSanitizer")
 
 
 def test_noncontiguous_tensors_are_made_contiguous(generator):
@@ -125,6 +127,7 @@ def test_the_cache_stays_within_its_limit():
     assert engine.cached_bytes() == 0
 
 
+@not_sanitized
 @pytest.mark.usefixtures("cache")
 def test_release_memory_returns_cached_memory_to_the_system():
     tensor = engine.empty((10_000_000,)).fill_(1)
@@ -152,6 +155,7 @@ def test_the_environment_variable_limits_the_cache(monkeypatch):
             cpu._limit_cache()
 
 
+@not_sanitized
 def test_a_failed_allocation_is_an_error_and_not_the_end_of_the_process():
     """In a process of its own: an exception that leaves an OpenMP region would end it."""
     program = f"""

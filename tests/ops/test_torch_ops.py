@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from paramixer.ops import mlp, torch_ops
 
 OFFSETS = pm.Chord().offsets(6)
 LENGTHS = torch.tensor([6, 2])
+DTYPES = torch.float32, torch.float64, torch.bfloat16
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +39,8 @@ def test_link_mix_gradcheck(ring, lengths, generator):
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 def test_paramix_gradcheck(ring, lengths, residual, generator):
-    tensors = [tensor.requires_grad_() for tensor in cases.make_chain(generator, OFFSETS, 2, 6)]
+    sizes = {"batch": 2, "length": 6, "inputs": 2, "channels": 2, "hidden": 3}
+    tensors = [tensor.requires_grad_() for tensor in cases.make_chain(generator, OFFSETS, **sizes)]
     run = functools.partial(
         pm.paramix, offsets=OFFSETS, residual=residual, lengths=lengths, ring=ring, checkpoint_every=2
     )
@@ -51,8 +54,15 @@ def test_mlp_gradcheck(lengths, generator):
     assert torch.autograd.gradcheck(lambda *arguments: mlp(*arguments, lengths=lengths), tensors)
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "lengths"),
+    [
+        (torch.float32, LENGTHS),
+        (torch.bfloat16, None),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in itertools.product(DTYPES, (None, LENGTHS))),
+    ],
+    ids=lambda value: "lengths" if isinstance(value, torch.Tensor) else str(value),
+)
 def test_opcheck(dtype, lengths, generator):
     factor = [tensor.requires_grad_() for tensor in cases.make_factor(generator, 2, 6, 3, 4, dtype)]
     opcheck(torch_ops.link_mix_op, (*factor, OFFSETS[0], lengths, True))

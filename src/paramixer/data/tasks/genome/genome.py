@@ -196,7 +196,7 @@ def _write_windows(preparation: Preparation, plan: _Plan, surveys: list[Survey])
 
 
 def _definition(name: str, title: str, origin: str, load: Callable[..., Task]) -> Definition:
-    return Definition(name=name, title=title, length="16384", classes="one a file", origin=origin, load=load)
+    return Definition(name=name, title=title, length="16384", classes="one per file", origin=origin, load=load)
 
 
 TASKS = (

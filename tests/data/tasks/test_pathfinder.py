@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-import runpy
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,8 +24,6 @@ import paramixer as pm
 from paramixer.data import DataError
 from paramixer.data.tasks.pathfinder import lra_files, pathfinder
 from paramixer.data.tasks.pathfinder.pathfinder import Group, Images, Job, draw_images, grow_groups
-
-FIGURE = Path(__file__).parents[3] / "docs" / "figures" / "pathfinder.png"
 
 
 @pytest.fixture(scope="module")
@@ -429,13 +426,6 @@ def test_any_well_formed_list_gives_its_images(pooled, count, form):
         samples = list(lra_files.read_samples([Path(folder, "curv_baseline")], 32, pathfinder.CLASSES, set()))
     assert [sample.sequence.tobytes() for sample in samples] == [pixels.tobytes() for pixels in few.pixels]
     assert [sample.target for sample in samples] == [pathfinder.CLASSES[int(path)] for path in few.paths]
-
-
-def test_the_figure_is_what_its_script_draws(tmp_path):
-    runpy.run_path(str(FIGURE.with_suffix(".py")))["draw"](tmp_path / "drawn.png")
-    with Image.open(tmp_path / "drawn.png") as drawn, Image.open(FIGURE) as kept:
-        assert np.array_equal(np.asarray(drawn), np.asarray(kept))
-    assert FIGURE.stat().st_size < 200_000
 
 
 def test_a_list_that_claims_a_trillion_empty_strings_is_refused(tmp_path):

@@ -42,10 +42,10 @@ def test_sparse_attention_is_its_dense_twin(kind, length, stride):
     inputs = torch.randn(2, length, 8, dtype=torch.float64, requires_grad=True)
     i, j = torch.arange(length)[:, None], torch.arange(length)[None]
     mask = PATTERNS[kind](i, j, stride)
-    found, expected = attention(inputs, None), masked_softmax(attention, inputs, mask)
-    torch.testing.assert_close(found, expected)
-    upstream = torch.randn_like(found)
-    for one, other in zip(*(torch.autograd.grad(out, inputs, upstream) for out in (found, expected)), strict=True):
+    blocked, expected = attention(inputs, None), masked_softmax(attention, inputs, mask)
+    torch.testing.assert_close(blocked, expected)
+    upstream = torch.randn_like(blocked)
+    for one, other in zip(*(torch.autograd.grad(out, inputs, upstream) for out in (blocked, expected)), strict=True):
         torch.testing.assert_close(one, other)
     valid = torch.arange(length) < torch.tensor([[length], [max(1, length // 2)]])
     cut = masked_softmax(attention, inputs, mask & valid[:, None, None]).nan_to_num()
@@ -96,9 +96,9 @@ def test_random_features_approximate_the_gaussian_kernel():
     torch.manual_seed(0)
     attention = RandomFeatureAttention(config(10, rank=20_000))
     one, other = (torch.nn.functional.normalize(torch.randn(1, 1, 5, 8), dim=-1) for _ in range(2))
-    found = attention.compute_features(one) @ attention.compute_features(other).transpose(-1, -2)
+    products = attention.compute_features(one) @ attention.compute_features(other).transpose(-1, -2)
     expected = torch.exp(-torch.cdist(one, other).square() / 2)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0.03)
+    torch.testing.assert_close(products, expected, rtol=0, atol=0.03)
 
 
 @pytest.mark.parametrize("shift", [0, 1, -1, 5, 30, -30])

@@ -102,8 +102,8 @@ def test_a_blocks_own_factors_are_full_rank_at_n_64(generator):
     factors = dense_factors(block, inputs)[0]
     assert (torch.linalg.matrix_rank(factors) == 64).all()
     expected = torch.linalg.slogdet(factors).logabsdet.sum()
-    found = torch.linalg.slogdet(block.mixing_matrix(inputs)[0]).logabsdet
-    assert found.item() == pytest.approx(expected.item(), rel=1e-6)
+    product = torch.linalg.slogdet(block.mixing_matrix(inputs)[0]).logabsdet
+    assert product.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 @in_every_mode
@@ -113,12 +113,12 @@ def test_links_computed_once_per_row_are_the_same_links(protocol, lengths, ring,
     table = torch.randn(20, 3, generator=generator, dtype=torch.float64)
     row_ids = torch.randint(15, (4, 12), generator=generator)
     weights = torch.randn(4, 12, 4, generator=generator, dtype=torch.float64)
-    found = []
+    results = []
     for mixed in (lambda v, t: block(v, t[row_ids], lengths), lambda v, t: block(v, t, lengths, row_ids)):
         leaves = values.clone().requires_grad_(), table.clone().requires_grad_()
         answer = mixed(*leaves)
-        found.append([answer, *torch.autograd.grad((answer * weights).sum(), [*leaves, *block.parameters()])])
-    for expected, other in zip(*found, strict=True):
+        results.append([answer, *torch.autograd.grad((answer * weights).sum(), [*leaves, *block.parameters()])])
+    for expected, other in zip(*results, strict=True):
         cases.assert_close(other, expected, 1e-10)
     for inputs, ids in ((table[:, :2], row_ids), (table, row_ids[:, :5]), (table[row_ids], row_ids)):
         with pytest.raises(ValueError, match=r"expected \[rows, 3\] and \[4, 12\]"):
@@ -132,13 +132,13 @@ def test_links_computed_once_per_row_agree_with_the_reference_in_single_precisio
     exact, values, _ = block_and_input(12, protocol, generator, batch=4, residual=residual, ring=ring)
     table = torch.randn(20, 3, generator=generator, dtype=torch.float64)
     row_ids = torch.randint(15, (4, 12), generator=generator)
-    found = []
+    results = []
     for block, v, t in ((exact, values, table), (copy.deepcopy(exact).float(), values.float(), table.float())):
         leaves = v.clone().requires_grad_(), t.clone().requires_grad_()
         inputs = (leaves[1][row_ids], lengths) if block is exact else (leaves[1], lengths, row_ids)
         answer = block(leaves[0], *inputs)
-        found.append([answer, *torch.autograd.grad(answer.square().sum(), [*leaves, *block.parameters()])])
-    for expected, other in zip(*found, strict=True):
+        results.append([answer, *torch.autograd.grad(answer.square().sum(), [*leaves, *block.parameters()])])
+    for expected, other in zip(*results, strict=True):
         cases.assert_close(other.double(), expected, 1e-5)
 
 
@@ -170,7 +170,7 @@ def test_nan_past_the_lengths_reaches_no_gradient(generator):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("backend", [name for name, found in pm.backends().items() if found])
+@pytest.mark.parametrize("backend", [name for name, available in pm.backends().items() if available])
 def test_rows_of_a_half_precision_block(backend, dtype, generator):
     block = pm.ParamixerBlock(9, 3, 4, generator=generator).to(dtype)
     inputs = torch.randn(2, 9, 3, generator=generator).to(dtype)

@@ -152,16 +152,16 @@ def test_length_padding_changes_neither_outputs_nor_gradients(kind, pooling, lin
     else:
         short = torch.randn(3, 6, 2, generator=generator, dtype=torch.float64)
     expected = outputs_and_gradients(model, short, lengths)
-    for width in (6, 7, 13, 20):
+    for width in (6, 7, 20):
         if kind == "tokens":
             padded = torch.randint(0, 7, (3, width), generator=generator)
         else:
             padded = torch.full((3, width, 2), torch.nan, dtype=torch.float64)
         for row, length in enumerate(lengths):
             padded[row, :length] = short[row, :length]
-        found = outputs_and_gradients(model, padded, lengths)
+        padded_results = outputs_and_gradients(model, padded, lengths)
         for name, tensor in expected.items():
-            cases.assert_close(found[name], tensor, 1e-12)
+            cases.assert_close(padded_results[name], tensor, 1e-12)
 
 
 def test_a_sequence_is_the_same_alone_and_in_a_padded_batch(generator):
@@ -241,8 +241,8 @@ SHARED = dataclasses.replace(TOKENS, positions=False, blocks=2, padding="length"
 
 @pytest.mark.parametrize("training", [False, True])
 def test_links_computed_once_per_distinct_row_are_the_same(training, generator, monkeypatch):
-    inputs = tokens(24, 12, generator)
-    lengths = [12, 5, 1, 12] * 6
+    inputs = tokens(16, 12, generator)
+    lengths = [12, 5, 1, 12] * 4
     changes = {"embedding_dropout": 0.0} if training else {}
     for others in (
         {},
@@ -264,8 +264,8 @@ def test_links_computed_once_per_distinct_row_are_the_same(training, generator, 
             grads.append(torch.autograd.grad(answers[-1].square().sum(), list(model.parameters())))
             monkeypatch.undo()
         cases.assert_close(*answers, 1e-10)
-        for found, expected in zip(*grads, strict=True):
-            cases.assert_close(found, expected, 1e-10)
+        for shared, separate in zip(*grads, strict=True):
+            cases.assert_close(shared, separate, 1e-10)
 
 
 @pytest.mark.parametrize(

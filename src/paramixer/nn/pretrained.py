@@ -61,7 +61,7 @@ class SavedModel:
     """A folder's config.json, read and checked except for the values of its settings."""
 
     folder: Path
-    """Where it was found."""
+    """The folder."""
     model_type: str
     """ "paramixer" or "baseline"."""
     settings: dict[str, Any]

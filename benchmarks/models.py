@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from benchmarks.memory import ROOT, read_status
 from benchmarks.settings import Settings
 from paramixer.baselines import registry
-from paramixer.baselines.config import BaselineConfig
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import PARAMIXER, build_paramixer
 from paramixer.bench.progress import Notify, add_prefix
@@ -135,7 +134,7 @@ def make_config(name: str, length: int, channels: int, hidden: int) -> SequenceC
     paramixer = ParamixerConfig(**shared, hidden=hidden)
     if name == PARAMIXER:
         return paramixer
-    baseline = BaselineConfig(**shared, model=name, hidden=hidden)
+    baseline = registry.configure(name, paramixer, None, {"hidden": hidden})
     return registry.match_parameters(baseline, count_layer_parameters(paramixer), count_layer_parameters)
 
 

@@ -69,8 +69,7 @@ class Options:
     mtcdna: Path | None = None
     """The paper's mouse and turtle cDNAs likewise, for scale paper."""
     results: Path = Path("results")
-    """Folder of the records; those of scale smoke are in a folder smoke within it. A run that has a record here is not
-    repeated, on whatever data: give a folder of your own to do them all yourself."""
+    """Folder of the records, for scale smoke its folder smoke; a run with a record is not repeated, on any data."""
     runs: Path = Path("runs/experiments")
     """Folder of the run folders; those of finished runs can be deleted."""
     docs: Path | None = None

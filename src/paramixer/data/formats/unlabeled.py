@@ -59,7 +59,7 @@ def _read_raw(source: Path, info: TaskInfo, text: str | None, id: str | None) ->
             yield f"{source}, {record.place}", record.name, record.sequence
     elif arrays.is_arrays(source):
         for number, row in enumerate(arrays.read_rows(source, text)):
-            yield f"{source}, row {number}", str(number), row
+            yield f"{source}, row {number + 1}", str(number), row
     else:
         for name, content in archives.walk(source):
             if name.endswith(".txt"):

@@ -144,7 +144,7 @@ def reproduce(name: Name, options: Options, console: Console) -> int:
     runs = [run for run in read_runs(options.records()) if run.scale == options.scale]
     for table in _tabulate(name, runs):
         console.print(render(table))
-    if options.docs is not None:
+    if options.docs is not None and (name == "page" or options.results.is_dir()):
         path = options.docs / "results.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, make_page(options.results, options.docs / "results").encode())

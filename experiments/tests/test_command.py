@@ -101,6 +101,12 @@ def test_missing_data_is_named(capsys, monkeypatch):
     assert "is its data there" in capsys.readouterr().err
 
 
+def test_a_drawing_needs_no_records():
+    assert main(["figure-protocols", "--docs", "docs"]) == 0
+    assert Path("docs/figures/links.svg").is_file()
+    assert not Path("docs/results.md").exists()
+
+
 def test_smoke_runs_a_figure_to_its_table(capsys):
     assert main(["figure-synthetic", "--only", "Paramixer", "--docs", "docs"]) == 0
     text = capsys.readouterr().out

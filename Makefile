@@ -3,14 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-ENGINE := $(wildcard src/paramixer/ops/csrc/*)
+KERNELS := $(wildcard src/paramixer/ops/csrc/*)
 SANITIZED := .venv-sanitize
 
-.PHONY: setup test test-slow check-results demo lint bench reproduce docs sanitize clean
+.PHONY: setup test test-slow fuzz check-results demo lint bench reproduce docs sanitize clean
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(ENGINE)
+$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(KERNELS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --constraint constraints.txt --config-settings=build-dir=build/{wheel_tag} --editable '.[dev]'
 	touch $@
@@ -20,6 +20,10 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow tests benchmarks experiments
+
+# The property tests with a thousand examples each instead of forty.
+fuzz: setup
+	PARAMIXER_FUZZ=long $(BIN)/python -m pytest -n auto -m hypothesis tests
 
 # The records under results/ and the pages made from them, apart from the tests of the library.
 check-results: setup
@@ -39,13 +43,13 @@ bench: setup
 	$(BIN)/python -m benchmarks figures
 
 reproduce: setup
-	$(BIN)/python -m experiments all
+	$(BIN)/python -m experiments all --scale cpu
 
 docs: setup
 	for figure in protocols network pathfinder; do $(BIN)/python -m experiments figure-$$figure --docs docs || exit 1; done
 	$(BIN)/python -m pytest tests/test_docs.py
 
-# A second environment with the engine built under AddressSanitizer and UBSan; the rest is borrowed from the first.
+# A second environment with the CPU backend built under AddressSanitizer and UBSan; the rest is borrowed from the first.
 sanitize: setup
 	$(PYTHON) -m venv $(SANITIZED)
 	echo "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" > "$$(echo $(SANITIZED)/lib/python*/site-packages)/borrowed.pth"

@@ -32,7 +32,7 @@ def test_masks_differ_from_step_to_step_and_repeat_from_the_seed():
     assert agreement == pytest.approx(0.5, abs=0.04)
 
 
-def test_neighbouring_elements_and_seeds_are_uncorrelated():
+def test_neighboring_elements_and_seeds_are_uncorrelated():
     """Correlations of a million fair bits beyond five standard deviations would be no accident."""
     ones = torch.ones(2**20)
     masks = torch.stack([dropout_op(ones, 0.5, torch.tensor(seed)) for seed in range(16)]).double() - 1

@@ -28,8 +28,8 @@ from paramixer.training.inference import predict_split
 from paramixer.training.loop import Callback, Interrupted
 from paramixer.training.metrics import compute_metrics
 from paramixer.training.recipe import PARAMIXER, Resolved, resolve
-from paramixer.training.runs.record import Outcome
 from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.record import Outcome
 
 _QUIET = Console(quiet=True)
 

@@ -16,7 +16,7 @@ PROTOCOLS = [pm.Chord(), pm.Cdil(links=3), pm.Cdil(links=9)]
 
 
 def product_of_structures(offsets: torch.Tensor, length: int) -> torch.Tensor:
-    """How many paths lead from i to j, by multiplying the dense 0/1 factors; independent of Protocol.reach."""
+    """How many paths lead from i to j, by multiplying the dense 0/1 factors; independent of LinkPattern.reach."""
     product = torch.eye(length, dtype=torch.float64)
     rows = torch.arange(length)
     for factor in offsets.tolist():

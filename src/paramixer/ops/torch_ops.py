@@ -16,6 +16,12 @@ from paramixer.ops.backends import select_backend
 from paramixer.ops.chain import Chain, compute_dtype, count_checkpoints, widen
 from paramixer.ops.checks import check_length_values, check_row_id_values
 
+# The fields of Chain, then checkpoint_every.
+_CHAIN = (
+    "Tensor inputs, Tensor values, Tensor w1, Tensor b1, Tensor w2, Tensor b2, Tensor offsets, Tensor? lengths, "
+    "str residual, bool ring, Tensor? row_ids, SymInt checkpoint_every"
+)
+
 
 def _disable_autocast(values: Tensor) -> torch.autocast:
     """Return a context without autocast, which would lower the precision of the matrix products inside backends."""
@@ -44,55 +50,36 @@ def link_mix_backward_op(
     return dweights.to(weights.dtype), dvalues.to(values.dtype)
 
 
-@custom_op("paramixer::paramix", mutates_args=())
-def paramix_op(
-    inputs: Tensor,
-    values: Tensor,
-    w1: Tensor,
-    b1: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    offsets: Tensor,
-    lengths: Tensor | None,
-    residual: str,
-    ring: bool,
-    row_ids: Tensor | None,
-    checkpoint_every: int,
-) -> tuple[Tensor, Tensor]:
+@custom_op("paramixer::paramix", mutates_args=(), schema=f"({_CHAIN}) -> (Tensor, Tensor)")
+def paramix_op(*arguments: Any) -> tuple[Tensor, Tensor]:
     """Return the chain's output and the factor inputs stored for its backward pass (none with checkpoint_every = 0)."""
-    check_length_values("paramix", lengths, values.shape[1])
-    check_row_id_values("paramix", row_ids, inputs.shape[0])
-    with _disable_autocast(values):
-        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, row_ids).widen()
-        mixed, checkpoints = select_backend(chain.values).paramix(chain, checkpoint_every)
-    return mixed.to(values.dtype), checkpoints
+    *fields, checkpoint_every = arguments
+    chain = _check_chain(Chain(*fields))
+    with _disable_autocast(chain.values):
+        wide = chain.widen()
+        mixed, checkpoints = select_backend(wide.values).paramix(wide, checkpoint_every)
+    return mixed.to(chain.values.dtype), checkpoints
 
 
-@custom_op("paramixer::paramix_backward", mutates_args=())
-def paramix_backward_op(
-    grad: Tensor,
-    inputs: Tensor,
-    values: Tensor,
-    w1: Tensor,
-    b1: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    offsets: Tensor,
-    lengths: Tensor | None,
-    residual: str,
-    ring: bool,
-    row_ids: Tensor | None,
-    checkpoint_every: int,
-    checkpoints: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+@custom_op(
+    "paramixer::paramix_backward",
+    mutates_args=(),
+    schema=f"(Tensor grad, {_CHAIN}, Tensor checkpoints) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+def paramix_backward_op(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
     """Return the gradients of inputs, values, w1, b1, w2, b2."""
-    check_length_values("paramix", lengths, values.shape[1])
-    check_row_id_values("paramix", row_ids, inputs.shape[0])
-    with _disable_autocast(values):
-        chain = Chain(inputs, values, w1, b1, w2, b2, offsets, lengths, residual, ring, row_ids).widen()
-        grads = select_backend(chain.values).paramix_backward(widen(grad), chain, checkpoint_every, checkpoints)
-    dinputs, dvalues, dw1, db1, dw2, db2 = (gradient.to(values.dtype) for gradient in grads)
-    return dinputs, dvalues, dw1, db1, dw2, db2
+    *fields, checkpoint_every, checkpoints = arguments
+    chain = _check_chain(Chain(*fields))
+    with _disable_autocast(chain.values):
+        wide = chain.widen()
+        grads = select_backend(wide.values).paramix_backward(widen(grad), wide, checkpoint_every, checkpoints)
+    return tuple(gradient.to(chain.values.dtype) for gradient in grads)
+
+
+def _check_chain(chain: Chain) -> Chain:
+    check_length_values("paramix", chain.lengths, chain.values.shape[1])
+    check_row_id_values("paramix", chain.row_ids, chain.inputs.shape[0])
+    return chain
 
 
 @custom_op("paramixer::mlp", mutates_args=())

@@ -11,7 +11,7 @@ from paramixer.bench.case import Case
 from paramixer.bench.comparison import compare_implementations
 from paramixer.bench.implementations import IMPLEMENTATIONS, check_names
 from paramixer.bench.limits import measure_limits
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from benchmarks.block import case_of
 from benchmarks.settings import Settings
 from paramixer.bench import cost
 from paramixer.bench.case import Case
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 from paramixer.machine import serving_backend
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.model import Paramixer

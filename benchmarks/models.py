@@ -23,7 +23,7 @@ from benchmarks.settings import Settings
 from paramixer.baselines import registry
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import PARAMIXER, build_paramixer
-from paramixer.bench.progress import Notify, add_prefix
+from paramixer.bench.status import Notify, add_prefix
 from paramixer.bench.timing import Timing, time_in_turns
 from paramixer.bench.verification import verify
 from paramixer.machine import serving_backend

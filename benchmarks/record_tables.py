@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from benchmarks.record import Record
-from paramixer.bench.tables import (
+from paramixer.bench.rendering import (
     Table,
     comparison_table,
     format_duration,

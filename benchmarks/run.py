@@ -13,7 +13,7 @@ from benchmarks import plot
 from benchmarks.record import make_record, write_record
 from benchmarks.record_tables import render_record
 from benchmarks.settings import Settings
-from paramixer.bench.progress import Notify, show_status
+from paramixer.bench.status import Notify, show_status
 from paramixer.bench.timing import use_threads
 from paramixer.machine import commit, serving_backend
 

@@ -12,7 +12,7 @@ from paramixer.bench import cost, verification
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import build_paramixer
 from paramixer.bench.limits import Limits, measure_limits
-from paramixer.bench.progress import Notify, add_prefix
+from paramixer.bench.status import Notify, add_prefix
 from paramixer.bench.timing import Timing, make_forward, make_forward_backward, time_in_turns
 from paramixer.machine import serving_backend
 

@@ -16,7 +16,7 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks.settings import Settings
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.model import Paramixer
 from paramixer.recipes import PRESETS, preset, read_recipe

@@ -13,7 +13,7 @@ from benchmarks import block, memory, scaling, step
 from benchmarks.settings import Settings
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import build_paramixer
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 from paramixer.bench.timing import make_forward, make_forward_backward, time_in_turns, use_threads
 from paramixer.bench.verification import verify
 from paramixer.ops import paramix

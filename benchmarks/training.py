@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.settings import Settings
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 from paramixer.data.rng import draw_bits
 from paramixer.data.samples import Row
 from paramixer.data.splits import SPLITS

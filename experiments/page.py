@@ -12,7 +12,7 @@ from experiments.cells import Scale
 from experiments.claims import check_claims
 from experiments.records import SUPERSEDED, StoredRun, read_files, read_json, read_runs
 from experiments.targets import tabulate_targets
-from paramixer.bench.tables import Table, format_markdown
+from paramixer.bench.rendering import Table, format_markdown
 
 LRA = ("listops", "text", "image", "pathfinder")
 GENOMES = ("genome", "hfdna", "mtcdna")

@@ -10,7 +10,7 @@ from typing import Any
 from experiments import published
 from experiments.cells import CDIL, CHORD
 from experiments.records import StoredRun, Summary, summarize
-from paramixer.bench.tables import Table
+from paramixer.bench.rendering import Table
 
 TITLES = {
     "listops": "ListOps",

@@ -14,7 +14,7 @@ from experiments.plan import EXPERIMENTS
 from experiments.records import StoredRun, read_runs
 from experiments.stand_ins import write_stand_ins
 from experiments.sweep import Sweep
-from paramixer.bench.tables import Table, render
+from paramixer.bench.rendering import Table, render
 from paramixer.data import registry
 from paramixer.data.task import Task
 from paramixer.files import replace_file

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.cells import CDIL, CHORD
 from experiments.records import StoredRun
-from paramixer.bench.tables import Table
+from paramixer.bench.rendering import Table
 from paramixer.training.metrics import METRICS
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import models, record_tables
 from benchmarks.__main__ import main
 from benchmarks.tests import samples
-from paramixer.bench.progress import ignore
+from paramixer.bench.status import ignore
 
 
 def job(**fields: object) -> models.Job:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks import scaling
-from paramixer.bench.progress import ignore
+from paramixer.bench.status import ignore
 
 LENGTHS = [2**power for power in range(12, 19)]
 

@@ -6,7 +6,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 import paramixer as pm
 from benchmarks import step
-from paramixer.bench.progress import ignore
+from paramixer.bench.status import ignore
 from paramixer.recipes import PRESETS
 
 

@@ -6,7 +6,7 @@ from benchmarks import scaling, step, targets
 from benchmarks.targets import TARGETS, TargetsOptions
 from paramixer.bench.comparison import IMPLEMENTATIONS
 from paramixer.bench.limits import Limits
-from paramixer.bench.progress import ignore
+from paramixer.bench.status import ignore
 
 
 def test_the_figures_are_those_of_the_plan():

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from benchmarks import training
-from paramixer.bench.progress import ignore
+from paramixer.bench.status import ignore
 
 
 def test_the_share_is_of_the_real_loop():

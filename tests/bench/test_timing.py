@@ -6,7 +6,7 @@ from paramixer import machine
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import build_rolls
 from paramixer.bench.limits import measure_limits
-from paramixer.bench.progress import ignore
+from paramixer.bench.status import ignore
 from paramixer.bench.timing import Timing, make_forward, make_forward_backward, time_in_turns, use_threads
 
 

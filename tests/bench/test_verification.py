@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from paramixer.bench import comparison, tables
+from paramixer.bench import comparison, rendering
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import IMPLEMENTATIONS, PARAMIXER, Implementation, build_rolls
 from paramixer.bench.limits import Limits
@@ -54,7 +54,7 @@ def test_an_implementation_that_is_wrong_gets_no_speed_and_the_table_says_so(mon
     assert "both" not in broken
     assert sound["why"] is None
     assert sound["both"]["seconds"] > 0
-    table = tables.comparison_table(result)
+    table = rendering.comparison_table(result)
     (row,) = [row for row in table.rows if "a broken implementation" in row[0]]
     assert why in row[0]
     assert row[1:] == [""] * 6

@@ -9,7 +9,7 @@ from paramixer.bench import cost, verification
 from paramixer.bench.case import Case, Tensors
 from paramixer.bench.implementations import IMPLEMENTATIONS, PARAMIXER, Run, check_names
 from paramixer.bench.limits import Limits, make_matrix_product
-from paramixer.bench.progress import Notify, add_prefix, ignore
+from paramixer.bench.status import Notify, add_prefix, ignore
 from paramixer.bench.timing import make_forward, make_forward_backward, time_in_turns
 from paramixer.machine import serving_backend
 

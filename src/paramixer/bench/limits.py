@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 from paramixer.machine import last_cache_bytes
 
 _REPEATS = 10

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from paramixer.bench.case import Tensors
 from paramixer.bench.implementations import Run
-from paramixer.bench.progress import Notify
+from paramixer.bench.status import Notify
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
         from paramixer.cli.interrupts import handle_interrupts
 
         with handle_interrupts(until_exit=arguments is None):
-            from paramixer.cli.run import run
+            from paramixer.cli.dispatch import run
 
             return run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt as interrupt:

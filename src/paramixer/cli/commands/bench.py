@@ -26,10 +26,10 @@ def bench(
         threads: Threads of every implementation.
         quick: One round and small yardsticks, to see that everything works; its times mean nothing.
     """
-    from paramixer.bench import limits, tables
+    from paramixer.bench import limits, rendering
     from paramixer.bench.comparison import compare_implementations
     from paramixer.bench.implementations import IMPLEMENTATIONS, check_names
-    from paramixer.bench.progress import show_status
+    from paramixer.bench.status import show_status
     from paramixer.bench.timing import use_threads
     from paramixer.cli.console import CommandConsole
     from paramixer.machine import describe_machine, serving_backend
@@ -54,7 +54,7 @@ def bench(
                 quick=quick,
             )
         machine = describe_machine()
-    console.print(tables.render(tables.comparison_table(comparison)))
+    console.print(rendering.render(rendering.comparison_table(comparison)))
     console.print(
         f"{machine['cpu']} ({machine['instruction_set']}), {machine['threads']} of {machine['cores']} cores, torch "
         f"{machine['torch']}; GEMM peak {machine_limits.flops / 1e9:.0f} GFLOP/s, memory "

@@ -30,9 +30,9 @@ def cost(
         measure: Measure the limits of this machine first, for a better prediction of the time.
         threads: Threads of that measurement.
     """
-    from paramixer.bench import limits, tables
+    from paramixer.bench import limits, rendering
     from paramixer.bench.cost import describe
-    from paramixer.bench.progress import show_status
+    from paramixer.bench.status import show_status
     from paramixer.bench.timing import use_threads
     from paramixer.cli.console import CommandConsole
     from paramixer.machine import serving_backend
@@ -52,7 +52,7 @@ def cost(
         bandwidth=1e9 * bandwidth if bandwidth else machine.bandwidth,
     )
     prediction = describe(case, backend or serving_backend(), machine, checkpoint_every)
-    console.print(tables.render(tables.cost_table(prediction)))
+    console.print(rendering.render(rendering.cost_table(prediction)))
     console.print(
         f"Times for a GEMM peak of {machine.flops / 1e9:.0f} GFLOP/s and {machine.bandwidth / 1e9:.1f} GB/s to memory; "
         "memory beyond the process's own.",

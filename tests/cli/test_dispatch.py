@@ -121,7 +121,7 @@ def test_a_call_from_python_keeps_the_callers_handler():
     ("module", "words"),
     [
         ("paramixer.cli.interrupts", "cost"),
-        ("paramixer.cli.run", "cost"),
+        ("paramixer.cli.dispatch", "cost"),
         ("cyclopts", "--help"),
         ("rich.console", "--help"),
         ("paramixer.cli.commands.cost", "cost"),

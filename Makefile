@@ -12,7 +12,8 @@ setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(KERNELS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --constraint constraints.txt --config-settings=build-dir=build/{wheel_tag} --editable '.[dev]'
+	$(BIN)/python -m pip install --constraint constraints.txt \
+		--config-settings=build-dir=build/{wheel_tag} --config-settings=cmake.define.PARAMIXER_TEST_KERNELS=ON --editable '.[dev]'
 	touch $@
 
 test: setup
@@ -54,7 +55,8 @@ sanitize: setup
 	$(PYTHON) -m venv $(SANITIZED)
 	echo "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" > "$$(echo $(SANITIZED)/lib/python*/site-packages)/borrowed.pth"
 	$(SANITIZED)/bin/python -m pip install --no-deps --no-build-isolation --force-reinstall \
-		--config-settings=cmake.define.PARAMIXER_SANITIZE=ON --config-settings=build-dir=build/sanitize .
+		--config-settings=cmake.define.PARAMIXER_SANITIZE=ON --config-settings=cmake.define.PARAMIXER_TEST_KERNELS=ON \
+		--config-settings=build-dir=build/sanitize .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu*.py tests/ops/test_dropout.py tests/ops/test_lookup.py
 

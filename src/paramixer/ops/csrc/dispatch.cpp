@@ -6,23 +6,18 @@
 
 namespace paramixer {
 
-#if defined(__x86_64__)
 namespace baseline {
 extern const Kernels table;
 }
+#if defined(__x86_64__)
 namespace avx2 {
-extern const Kernels table;
-}
-namespace wide {
 extern const Kernels table;
 }
 namespace avx512 {
 extern const Kernels table;
 }
-#else
-namespace baseline {
-extern const Kernels table;
-}
+#endif
+#if defined(PARAMIXER_TEST_KERNELS)
 namespace wide {
 extern const Kernels table;
 }
@@ -38,22 +33,28 @@ struct Set {
 
 bool always() { return true; }
 
-// "wide" is the code for AVX-512 (16 floats per vector) built for narrower machines, so that it can be tested there.
 #if defined(__x86_64__)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_avx512() {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
+#endif
+
+// The last one that runs here is the default.
 const Set sets[] = {
-    {"baseline", &baseline::table, always},
+// The code for AVX-512 (16 floats per vector) built for narrower machines, so that it can be tested there.
+#if defined(PARAMIXER_TEST_KERNELS) && defined(__x86_64__)
     {"wide", &wide::table, has_avx2},
+#elif defined(PARAMIXER_TEST_KERNELS)
+    {"wide", &wide::table, always},
+#endif
+    {"baseline", &baseline::table, always},
+#if defined(__x86_64__)
     {"avx2", &avx2::table, has_avx2},
     {"avx512", &avx512::table, has_avx512},
-};
-#else
-const Set sets[] = {{"wide", &wide::table, always}, {"baseline", &baseline::table, always}};
 #endif
+};
 
 const Set* best() {
     const Set* choice = nullptr;

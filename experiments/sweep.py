@@ -15,7 +15,8 @@ from experiments.cells import Cell, Overrides, settings_key
 from experiments.records import StoredRun, find_final, find_run, read_runs, write_run
 from paramixer.baselines import registry
 from paramixer.bench.rendering import Table, render
-from paramixer.training.loop import Callback, Interrupted, Loop
+from paramixer.training.callback import Callback, Interrupted
+from paramixer.training.loop import Loop
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.run import RunSettings, resume_run, start_run
 

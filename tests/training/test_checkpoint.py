@@ -16,9 +16,9 @@ import torch
 import paramixer as pm
 from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
+from paramixer.training.callback import Callback
 from paramixer.training.callbacks.checkpoint import find_latest
 from paramixer.training.fit import fit
-from paramixer.training.loop import Callback
 from paramixer.training.runs.folder import RunFolder
 from training import tiny
 from training.test_fit import same_weights, timeless

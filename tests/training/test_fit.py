@@ -16,10 +16,10 @@ import torch
 import paramixer as pm
 from paramixer.errors import TrainingError
 from paramixer.training import fit as fitting
+from paramixer.training.callback import Callback, Interrupted
 from paramixer.training.callbacks.evaluation import Evaluation
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.fit import fit
-from paramixer.training.loop import Callback, Interrupted
 from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import learning_rate
 from paramixer.training.options import TrainingOptions

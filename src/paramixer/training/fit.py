@@ -17,6 +17,7 @@ from paramixer.errors import TrainingError
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import read_recipe
 from paramixer.training.batches import TrainingBatches, build_collate
+from paramixer.training.callback import Callback
 from paramixer.training.callbacks.checkpoint import Checkpoints, find_latest
 from paramixer.training.callbacks.evaluation import BestInFolder, BestInMemory, Evaluation
 from paramixer.training.callbacks.interruption import interrupt_on_signal
@@ -26,7 +27,7 @@ from paramixer.training.callbacks.stopping import Stopping
 from paramixer.training.callbacks.tensorboard import TensorBoard
 from paramixer.training.distributed import build_accelerator
 from paramixer.training.factory import count_parameters
-from paramixer.training.loop import Callback, Loop
+from paramixer.training.loop import Loop
 from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import build_optimizer
 from paramixer.training.options import TrainingOptions, parse_goal

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import torch
 from accelerate import Accelerator
@@ -14,72 +13,12 @@ from torch import Tensor, nn
 
 from paramixer.errors import TrainingError
 from paramixer.training.batches import Batch, Step, TrainingBatches
+from paramixer.training.callback import Callback, Interrupted, Progress
 from paramixer.training.distributed import any_process, autocast
 from paramixer.training.optimizer import learning_rate, set_lr
 from paramixer.training.options import TrainingOptions
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-
-
-class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop; everything is saved where there is a run folder."""
-
-
-@dataclass
-class Progress:
-    """Where a run is."""
-
-    step: int = 0
-    """Optimizer steps done."""
-    epoch: int = 0
-    """Epochs done."""
-    position: int = 0
-    """Steps done in the current epoch."""
-    batch: int = 0
-    """Sequences per step, of all processes together."""
-    seconds: float = 0.0
-    """Time spent training, up to the last checkpoint."""
-    tokens: int = 0
-    """Positions seen."""
-    best: float | None = None
-    """The best validation metric."""
-    best_loss: float | None = None
-    """The loss that came with it."""
-    best_step: int | None = None
-    """The step at which it was reached."""
-    worse: int = 0
-    """Evaluations since then."""
-    lines: int = 0
-    """Lines of metrics.jsonl that belong to this state."""
-    evaluated: int | None = None
-    """The step of the last evaluation."""
-    loss_sum: float = 0.0
-    """Sum of the training losses since the last line."""
-    loss_count: int = 0
-    """Steps since the last line."""
-
-
-class Callback:
-    """What surrounds the loop. Every method may be left out; callbacks are called in the order they are given."""
-
-    def on_start(self, loop: Loop) -> None:
-        """Training is about to start, or to go on."""
-
-    def on_step(self, loop: Loop) -> None:
-        """An optimizer step is done."""
-
-    def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
-        """The validation split was evaluated."""
-
-    def on_interrupt(self, loop: Loop) -> None:
-        """Training stops here and may go on later."""
-
-    def on_end(self, loop: Loop) -> None:
-        """Training is complete."""
-
-    def stop_reason(self, loop: Loop) -> str | None:
-        """Return why training should end now; None to go on."""
-        return None
 
 
 class Loop:

@@ -18,7 +18,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from paramixer.files import sync_folder, write_synced
-from paramixer.training.loop import Callback, Loop, Progress
+from paramixer.training.callback import Callback, Progress
+from paramixer.training.loop import Loop
 
 FORMAT = 1
 _TENSORS, _REST = "tensors.safetensors", "state.json"

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from paramixer.training.loop import Callback, Loop
+from paramixer.training.callback import Callback
+from paramixer.training.loop import Loop
 
 Line = dict[str, Any]
 

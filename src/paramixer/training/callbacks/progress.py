@@ -10,7 +10,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from paramixer.training.loop import Callback, Loop
+from paramixer.training.callback import Callback
+from paramixer.training.loop import Loop
 from paramixer.training.runs.record import Outcome
 
 Tick = Callable[[int], None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from paramixer.training.callback import Callback
 from paramixer.training.distributed import any_process
-from paramixer.training.loop import Callback, Loop
+from paramixer.training.loop import Loop
 from paramixer.training.metrics import METRICS
 from paramixer.training.options import parse_goal
 

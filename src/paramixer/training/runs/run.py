@@ -19,13 +19,13 @@ from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import Recipe
 from paramixer.training.batches import build_collate
+from paramixer.training.callback import Callback, Interrupted
 from paramixer.training.callbacks.progress import ConsoleDisplay, Display
 from paramixer.training.closed_form import fit_ngrams
 from paramixer.training.distributed import build_accelerator
 from paramixer.training.factory import build_model, count_parameters, load_model
 from paramixer.training.fit import fit
 from paramixer.training.inference import predict_split
-from paramixer.training.loop import Callback, Interrupted
 from paramixer.training.metrics import compute_metrics
 from paramixer.training.recipe import PARAMIXER, Resolved, resolve
 from paramixer.training.runs.folder import RunFolder

@@ -20,7 +20,7 @@ test: setup
 	$(BIN)/python -m pytest -n auto -m "not slow" tests
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow tests benchmarks experiments
+	$(BIN)/python -m pytest -n auto --dist loadscope -m slow tests benchmarks experiments
 
 # The property tests with a thousand examples each instead of forty.
 fuzz: setup

@@ -123,7 +123,7 @@ def test_the_same_command_runs_under_torchrun(tmp_path):
             [*launcher, *words], cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=240
         )
 
-    resumed = again("train", "--resume", "runs/order-1", "--steps", "12")
+    resumed = again("train", "--resume", "runs/order-1", "--set", "training.steps=12")
     assert resumed.returncode == 0, resumed.stderr[-3000:]
     assert json.loads((tmp_path / "runs" / "order-1" / "record.json").read_text())["steps"] == 12
     assert again("evaluate", "runs/order-1").stdout.count("test, 7 sequences") == 1

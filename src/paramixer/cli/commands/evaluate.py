@@ -21,5 +21,6 @@ def evaluate(run: Path, /, *, split: Literal["validation", "test"] = "test", bat
     if batch < 1:
         raise ValueError(f"batch={batch}; it must be at least 1")
     console = CommandConsole(quiet=not build_accelerator().is_main_process)
-    metrics = evaluate_run(run, split, batch=batch, display=ConsoleDisplay(console))
-    console.print_line(f"{split}: {', '.join(f'{name} {value:.4f}' for name, value in metrics.items())}")
+    sequences, metrics = evaluate_run(run, split, batch=batch, display=ConsoleDisplay(console))
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    console.print_line(f"{split}, {sequences} sequences: {numbers}")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
@@ -32,6 +32,15 @@ from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
 
 _QUIET = Console(quiet=True)
+
+
+class SplitMetrics(NamedTuple):
+    """How a model does on a split."""
+
+    sequences: int
+    """How many there are."""
+    metrics: dict[str, float]
+    """Loss and metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +206,8 @@ def evaluate_run(
     batch: int = 32,
     display: Display | None = None,
     progress: Progress = no_progress,
-) -> dict[str, float]:
-    """Return loss and metric of a run's model on a split.
+) -> SplitMetrics:
+    """Return loss and metric of a run's model on a split, and how many sequences it has.
 
     Args:
         folder: of the run.
@@ -219,7 +228,7 @@ def evaluate_run(
             accelerator,
             tick=shown.track(split, len(task.splits[split])),
         )
-    return compute_metrics(answers, targets, task.metric)
+    return SplitMetrics(len(targets), compute_metrics(answers, targets, task.metric))
 
 
 def _train(

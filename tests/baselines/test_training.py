@@ -71,7 +71,7 @@ def test_ngrams_train_evaluate_and_predict(texts, tmp_path):
     assert record["test"]["accuracy"] == 1
     assert record["system"] == "ngrams"
     assert [line["strength"] for line in record["epochs"]] == [1, 10, 100]
-    assert evaluate_run(tmp_path / "run")["accuracy"] == 1
+    assert evaluate_run(tmp_path / "run").metrics["accuracy"] == 1
     answers = pm.load(tmp_path / "run").predict(["abababab", "aabbaabb"])
     assert [answer["prediction"] for answer in answers] == ["1", "0"]
     with pytest.raises(ValueError, match="cannot be resumed|in one go"):

@@ -59,7 +59,7 @@ def test_evaluate_measures_the_same_again(capsys):
     assert main(["evaluate", "run"]) == 0
     assert f"error {record['test']['error']:.4f}" in capsys.readouterr().out
     assert main(["evaluate", "run", "--split", "validation", "--batch", "3"]) == 0
-    assert "validation: " in capsys.readouterr().out
+    assert "validation, 9 sequences: " in capsys.readouterr().out
 
 
 def test_a_run_is_repeated_from_its_own_config():

@@ -103,7 +103,7 @@ def test_baselines_take_the_papers_recipe_and_settings_of_their_own():
         ({"training": {"batch": 0}}, "batch=0; it must be at least 1"),
         ({"training": {"lr_factors": {"head.*": "length/3"}}}, "lr_factors"),
         ({"init": {"name": "zero"}}, "zero"),
-        ({"recipe": "papre"}, "there is no recipe 'papre', did you mean 'paper'?"),
+        ({"recipe": "papre"}, "there is no recipe 'papre'; did you mean 'paper'?"),
         ({"recipe": "nowhere.yaml"}, "nowhere.yaml: there is no such file"),
         ({"system": "transfomer"}, "did you mean 'transformer'?"),
     ],

@@ -137,3 +137,23 @@ def test_a_recipe_can_be_given_as_a_value():
     task = pm.data.load("order", length=12, train=40, validation=9, test=7)
     recipe = Recipe("mine", {"channels": 6}, {}, {"batch": 4, "learning_rate": 0.1, "steps": 3})
     assert pm.resolve(task, recipe=recipe).config.channels == 6
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"recipe": "papre"},
+        {"system": "transfomer"},
+        {"training": {"batch": 0}},
+        {"model": {"pooling": "token"}},
+        {"model": {"chanels": 4}},
+        {"model": {"length": 4}},
+        {"init": {"name": "zero"}},
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_refused_before_any_data_is_read(wrong, reviews, tmp_path):
+    with pytest.raises(ValueError, match="papre|transfomer|batch=0|token|chanels|length=4|zero"):
+        start_run(dataclasses.replace(SETTINGS, task=str(reviews), data={}, **wrong), Path("run"))
+    assert not (tmp_path / "cache").exists()
+    assert not Path("run").exists()

@@ -88,10 +88,8 @@ def _find(name: str, preset: str) -> Path | Traversable:
         check_preset(preset)
         return folder / name / f"{preset}.yaml"
     matches = difflib.get_close_matches(name, recipe_names(), 1)
-    hint = f", did you mean {matches[0]!r}?" if matches else ""
-    raise ValueError(
-        f"there is no recipe {name!r}{hint}; choose from {', '.join(recipe_names())}, or give a .yaml file"
-    )
+    hint = f"did you mean {matches[0]!r}?" if matches else f"choose from {', '.join(recipe_names())}"
+    raise ValueError(f"there is no recipe {name!r}; {hint} A file of your own ends in .yaml")
 
 
 def _load(file: Path | Traversable, name: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from paramixer.data.task import Task, TaskInfo
 from paramixer.nn.config import ParamixerConfig, SequenceConfig
 from paramixer.nn.init import InitOptions
 from paramixer.nn.model import Paramixer
-from paramixer.recipes import Recipe, read_recipe, resolve_links
+from paramixer.recipes import PRESETS, Recipe, read_recipe, resolve_links
 from paramixer.training.memory import check_memory
 from paramixer.training.options import TrainingOptions
 from paramixer.validation import settings
@@ -87,9 +87,7 @@ def resolve(
     """
     base = recipe if isinstance(recipe, Recipe) else _read_recipe(task, recipe, system)
     given = dict(model or {})
-    for field in DATA_FIELDS:
-        if field in given:
-            raise ValueError(f"model.{field}={given[field]!r}; the data decides it: leave it out")
+    _refuse_data_fields(given)
     config: SequenceConfig
     if system == PARAMIXER:
         config = _resolve_config(task, base, given)
@@ -101,6 +99,27 @@ def resolve(
         assert options.batch is not None
         check_memory(config, options.batch)
     return Resolved(base.name, system, config, Initialization(**{**base.init, **(init or {})}), options)
+
+
+def check_settings(recipe: str | None, system: str, model: Settings, init: Settings, training: Settings) -> None:
+    """Raise a ValueError for settings that are wrong for every task, before any data is read.
+
+    Args:
+        recipe: as in :func:`resolve`, like the others.
+        system: see recipe.
+        model: see recipe.
+        init: see recipe.
+        training: see recipe.
+    """
+    if recipe is not None:
+        read_recipe(recipe, PRESETS[0])
+    TrainingOptions(**training)
+    Initialization(**init)
+    _refuse_data_fields(model)
+    if system == PARAMIXER:
+        check_pooling(ParamixerConfig(length=1024, outputs=2, vocabulary=2, **model))
+    else:
+        registry.get(system)
 
 
 def resolve_training(
@@ -188,11 +207,22 @@ def check_match(config: SequenceConfig, task: TaskInfo) -> None:
     symbols = 0 if task.vocabulary is None else len(task.vocabulary)
     if (config.vocabulary or 0) < symbols:
         raise ValueError(f"the model has vocabulary={config.vocabulary}, the task {task.name} has {symbols} symbols")
+    check_pooling(config)
+
+
+def check_pooling(config: SequenceConfig) -> None:
+    """Raise a ValueError for a model that predicts at every position: tasks have one target per sequence."""
     if config.pooling == "token":
         raise ValueError(
             "pooling='token' predicts at every position, but the task has one target per sequence; "
             "choose flat, cls or mean"
         )
+
+
+def _refuse_data_fields(model: Settings) -> None:
+    for field in DATA_FIELDS:
+        if field in model:
+            raise ValueError(f"model.{field}={model[field]!r}; the data decides it: leave it out")
 
 
 def _epochs(options: TrainingOptions, sequences: int) -> int | None:

@@ -27,7 +27,7 @@ from paramixer.training.factory import build_model, count_parameters, load_model
 from paramixer.training.fit import fit
 from paramixer.training.inference import predict_split
 from paramixer.training.metrics import compute_metrics
-from paramixer.training.recipe import PARAMIXER, Resolved, resolve
+from paramixer.training.recipe import PARAMIXER, Resolved, check_settings, resolve
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
 
@@ -88,6 +88,10 @@ class RunSettings:
             raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
         return cls(**document)
 
+    def check(self) -> None:
+        """Raise a ValueError for settings that are wrong whatever the data is."""
+        check_settings(self.recipe, self.system, self.model, self.init, self.training)
+
     def load_task(self, progress: Progress = no_progress) -> Task:
         """Return the data, prepared if it was not before."""
         return data.load(self.task, seed=self.seed, progress=progress, **self.data)
@@ -128,6 +132,7 @@ def start_run(
         callbacks: called after the loop's own.
         test: whether the model is evaluated on test in the end.
     """
+    settings.check()
     accelerator = build_accelerator()
     console = console if accelerator.is_main_process else _QUIET
     run = RunFolder(folder or _name_folder(settings.task))
@@ -187,6 +192,7 @@ def resume_run(
 
 def describe_run(settings: RunSettings, progress: Progress = no_progress) -> dict[str, Any]:
     """Return the complete settings of a run without starting it."""
+    settings.check()
     return settings.complete(settings.resolve(settings.load_task(progress))).document()
 
 

@@ -106,6 +106,9 @@ def test_baselines_take_the_papers_recipe_and_settings_of_their_own():
         ({"recipe": "papre"}, "there is no recipe 'papre'; did you mean 'paper'?"),
         ({"recipe": "nowhere.yaml"}, "nowhere.yaml: there is no such file"),
         ({"system": "transfomer"}, "did you mean 'transformer'?"),
+        ({"system": "transformer", "model": {"protocol": "cdil"}}, "transformer has no setting model.protocol"),
+        ({"system": "transformer", "init": {"name": "local"}}, "init.name='local' is for paramixer"),
+        ({"match_parameters": True}, "match_parameters sizes a baseline"),
     ],
     ids=str,
 )
@@ -125,6 +128,19 @@ def test_a_recipe_of_ones_own_starts_from_another(tmp_path):
     path.write_text("models: {hidden: 7}\n")
     with pytest.raises(ValueError, match="unknown section 'models'"):
         resolve(order(), recipe=str(path))
+    for text, message in (
+        (f"base: {path}", "is its own base"),
+        ("base: 3", "base is 3; it must be the name"),
+        ("model: {1: 2}", "must be a mapping of names to values"),
+        ("base: quick\nmodel: {length: 8}", "the data decides model.length"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            resolve(order(), recipe=str(path))
+    (tmp_path / "other.yaml").write_text("base: mine.yaml\ntraining: {learning_rate: 1e-3}\n")
+    path.write_text("base: quick\nmodel: {padding: symbol}\n")
+    beside = resolve(order(variable_length=True), recipe=str(tmp_path / "other.yaml"))
+    assert (beside.training.learning_rate, beside.config.padding) == (1e-3, "symbol")
     path.write_text("base: [quick")
     with pytest.raises(ValueError, match="is no YAML"):
         resolve(order(), recipe=str(path))
@@ -136,8 +152,15 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_built(mon
         resolve(order(), model={"hidden": 10**6, "channels": 1000})
     with pytest.raises(ValueError, match=r"pooling='flat', length=12, channels=32000000"):
         resolve(order(), model={"channels": 32 * 10**6, "hidden": 1, "positions": False, "factors": 1})
-    with pytest.raises(ValueError, match=r"batch=1000000, length=12: the first step would take .*lower the batch"):
-        resolve(order(), training={"batch": 10**6})
+    with pytest.raises(ValueError, match=r"channels=200000.* numbers.* GB free"):
+        resolve(order(), system="transformer", model={"channels": 200_000})
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**7)
+    with pytest.raises(ValueError, match=r"batch=30, length=12: the first step would take .*lower the batch"):
+        resolve(order(), model={"channels": 2000, "hidden": 1, "positions": False, "factors": 1})
+
+
+def test_a_batch_larger_than_the_data_is_as_large_as_the_data():
+    assert resolve(order(), training={"batch": 10**9}).training.batch == 10**9
 
 
 def test_every_recipe_of_the_package_resolves():

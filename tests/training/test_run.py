@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 import paramixer as pm
 from paramixer.cli import main
 from paramixer.recipes import Recipe
+from paramixer.training.callback import Callback, Interrupted
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.run import RunSettings, describe_run, evaluate_run, open_task, resume_run, start_run
 
@@ -157,3 +159,48 @@ def test_wrong_settings_are_refused_before_any_data_is_read(wrong, reviews, tmp_
         start_run(dataclasses.replace(SETTINGS, task=str(reviews), data={}, **wrong), Path("run"))
     assert not (tmp_path / "cache").exists()
     assert not Path("run").exists()
+
+
+def test_an_extended_run_that_is_interrupted_goes_on_by_itself():
+    class Impatient(Callback):
+        def on_step(self, loop):
+            if loop.progress.step == 8:
+                loop.interrupt("a test")
+
+    start_run(SETTINGS, Path("run"))
+    with pytest.raises(Interrupted, match="stopped by a test; go on with: paramixer train --resume run"):
+        resume_run(Path("run"), steps=12, callbacks=[Impatient()])
+    assert not RunFolder(Path("run")).read_record()["finished"]
+    assert resume_run(Path("run")).steps == 12
+    with pytest.raises(ValueError, match="run has taken 12 steps already; give more"):
+        resume_run(Path("run"), steps=5)
+
+
+def test_a_new_limit_replaces_the_old_ones():
+    start_run(dataclasses.replace(SETTINGS, training={"minutes": 1e-6, "batch": 4}), Path("run"))
+    assert resume_run(Path("run"), epochs=1).steps == 10
+
+
+def test_a_finished_run_without_its_checkpoint_does_not_start_over():
+    start_run(SETTINGS, Path("run"))
+    shutil.rmtree("run/state")
+    with pytest.raises(ValueError, match="holds no checkpoint to resume from"):
+        resume_run(Path("run"), steps=12)
+
+
+def test_a_run_from_python_is_a_run_for_the_shell(reviews, tmp_path, monkeypatch):
+    task = pm.data.load(reviews.name)
+    resolved = pm.resolve(task, recipe="quick", model={"channels": 6, "hidden": 5, "blocks": 1}, training={"steps": 4})
+    pm.fit(pm.build_model(task, resolved), task, resolved, folder="python")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["evaluate", str(tmp_path / "python")]) == 0
+    assert main(["train", "--resume", str(tmp_path / "python"), "--set", "training.steps=8"]) == 0
+    assert RunFolder(tmp_path / "python").read_record()["steps"] == 8
+
+
+def test_data_in_memory_cannot_be_loaded_again():
+    task = dataclasses.replace(pm.data.load("order", length=12, train=40, validation=9, test=7), request={})
+    pm.fit(pm.build_model(task, recipe="quick"), task, pm.TrainingOptions(steps=2), folder="run")
+    with pytest.raises(ValueError, match="run was trained on data in memory"):
+        evaluate_run(Path("run"))

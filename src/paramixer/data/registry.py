@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import os
@@ -84,4 +85,10 @@ def load(
             raise DataError(f"task {name!r} takes no {option}; it takes {accepted}")
     if not definition.generated and source is None:
         raise DataError(f"task {name!r} needs a source: {definition.origin}; give it with --source PATH")
-    return definition.load(**given)
+    request = {key: _describe(value) for key, value in given.items() if key != "progress"}
+    return dataclasses.replace(definition.load(**given), request={"task": name, "data": request})
+
+
+def _describe(value: Any) -> Any:
+    """Return a path as a text that means the same in every working directory; anything else as it is."""
+    return str(value.absolute()) if isinstance(value, Path) else value

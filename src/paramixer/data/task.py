@@ -109,6 +109,8 @@ class Task(TaskInfo):
     """Sequences for the final score, used once."""
     fingerprint: str
     """A hash of data and settings."""
+    request: dict[str, Any] = field(default_factory=dict)
+    """The task's name and the options that load it again; empty for data in memory."""
 
     @classmethod
     def from_splits(cls, info: TaskInfo, splits: Mapping[str, Sequences], fingerprint: str) -> Task:

@@ -7,6 +7,7 @@ A recipe is a file of its own (``default.yaml``, ``small.yaml``, or a path) or a
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -31,6 +32,15 @@ PRESETS = (
 """The rows of the paper's table."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads 1e-3 as a number, which YAML 1.1 takes for a text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+0123456789.")
+)
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The settings of a recipe, before a task and the user's own settings complete them."""
@@ -52,13 +62,25 @@ def read_recipe(name: str, preset: str) -> Recipe:
         name: "paper", "quick", "default", "small", or the path of a YAML file.
         preset: the row of the paper's table that a family of recipes is read for.
     """
-    document = _load(_find(name, preset), name)
+    return _read(name, preset, ())
+
+
+def _read(name: str, preset: str, above: tuple[str, ...]) -> Recipe:
+    if name in above:
+        raise ValueError(f"recipe {name} is its own base: {' -> '.join((*above, name))}")
+    file = _find(name, preset)
+    document = _load(file, name)
     base = document.pop("base", None)
     sections = {section: document.get(section) or {} for section in SECTIONS}
-    if base is not None:
-        inherited = read_recipe(base, preset)
-        sections = {section: {**getattr(inherited, section), **sections[section]} for section in SECTIONS}
-    return Recipe(name, **sections)
+    if base is None:
+        return Recipe(name, **sections)
+    if not isinstance(base, str):
+        raise ValueError(f"recipe {name}: base is {base!r}; it must be the name or file of a recipe")
+    if _is_yaml(base) and isinstance(file, Path):
+        # Beside the file that names it.
+        base = str(file.parent / base)
+    inherited = _read(base, preset, (*above, name))
+    return Recipe(name, **{part: {**getattr(inherited, part), **sections[part]} for part in SECTIONS})
 
 
 def check_preset(name: str) -> None:
@@ -94,7 +116,7 @@ def _find(name: str, preset: str) -> Path | Traversable:
 
 def _load(file: Path | Traversable, name: str) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"recipe {name} is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
@@ -103,8 +125,12 @@ def _load(file: Path | Traversable, name: str) -> dict[str, Any]:
     for key, value in document.items():
         if key not in known:
             raise ValueError(f"recipe {name} has an unknown section {key!r}; choose from {', '.join(known)}")
-        if key in SECTIONS and not isinstance(value, dict):
-            raise ValueError(f"recipe {name}: {key} is {value!r}; it must be a mapping")
+        if key in SECTIONS and not (isinstance(value, dict) and all(isinstance(field, str) for field in value)):
+            raise ValueError(f"recipe {name}: {key} is {value!r}; it must be a mapping of names to values")
+    # The paper's own rows have them, for presets without data.
+    decided = document.get("model", {}).keys() & {"length", "outputs", "vocabulary", "features", "target", "pad"}
+    if decided and isinstance(file, Path) and file.parent.parent.name != "recipes":
+        raise ValueError(f"recipe {name}: the data decides model.{min(decided)}; leave it out")
     return document
 
 

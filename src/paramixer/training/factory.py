@@ -23,7 +23,9 @@ from paramixer.training.recipe import PARAMIXER, Resolved, resolve
 _SEQUENCES = 32
 
 
-def build_model(task: Task, resolved: Resolved | None = None, seed: int = 0) -> PretrainedModel:
+def build_model(
+    task: Task, resolved: Resolved | None = None, seed: int = 0, *, recipe: str | None = None
+) -> PretrainedModel:
     """Return a new, initialized model for a task.
 
     >>> import paramixer as pm
@@ -34,8 +36,9 @@ def build_model(task: Task, resolved: Resolved | None = None, seed: int = 0) -> 
         task: the data, some of which may scale the initial weights.
         resolved: from :func:`resolve`; by default the task's own recipe.
         seed: of the initial weights.
+        recipe: a recipe's name or file, where nothing is resolved yet.
     """
-    resolved = resolved or resolve(task)
+    resolved = resolved or resolve(task, recipe=recipe)
     generator = torch.Generator().manual_seed(seed)
     init = resolved.init
     if resolved.system != PARAMIXER:

@@ -28,10 +28,18 @@ from paramixer.training.callbacks.tensorboard import TensorBoard
 from paramixer.training.distributed import build_accelerator
 from paramixer.training.factory import count_parameters
 from paramixer.training.loop import Loop
+from paramixer.training.memory import check_step
 from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import build_optimizer
 from paramixer.training.options import TrainingOptions, parse_goal
-from paramixer.training.recipe import check_match, resolve_training
+from paramixer.training.recipe import (
+    PARAMIXER,
+    Resolved,
+    check_match,
+    describe_config,
+    describe_options,
+    resolve_training,
+)
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome, build_record
 
@@ -39,7 +47,7 @@ from paramixer.training.runs.record import Outcome, build_record
 def fit(
     model: PretrainedModel,
     task: Task,
-    options: TrainingOptions | None = None,
+    options: TrainingOptions | Resolved | None = None,
     *,
     recipe: str | None = None,
     folder: str | Path | None = None,
@@ -55,7 +63,7 @@ def fit(
     Args:
         model: is trained in place.
         task: from :func:`paramixer.data.load`.
-        options: overrule the recipe.
+        options: overrule the recipe; or complete settings from :func:`paramixer.resolve`.
         recipe: a recipe's name or file; by default the task's own, as for ``paramixer train``.
         folder: the run folder for record, metrics, checkpoints and the best model; None to write nothing.
         seed: of dropout and of the order of the training data.
@@ -66,11 +74,15 @@ def fit(
         test: whether the model is evaluated on test in the end.
     """
     check_match(model.config, task)
+    if isinstance(options, Resolved):
+        options = options.training
     complete = resolve_training(
         task, model.config.length, None if recipe is None else read_recipe(recipe, task.preset), options
     )
     if complete.until is not None and (name := parse_goal(complete.until)[0]) != task.metric:
-        raise ValueError(f"until={complete.until!r}, but {task.name} is judged by {task.metric}, not by {name}")
+        raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
+    assert complete.batch is not None
+    check_step(model.config, min(complete.batch, len(task.train)))
     run = _Run(model, task, complete, seed, display or Display(), tuple(callbacks))
     if folder is None:
         if resume:
@@ -78,6 +90,8 @@ def fit(
         with _seeded(seed, run.loop.accelerator.process_index):
             return run.in_memory(test)
     with _seeded(seed, run.loop.accelerator.process_index):
+        if settings is None and not resume:
+            settings = _describe(model, task, complete, recipe, seed)
         return run.in_folder(RunFolder(Path(folder)), resume, settings or {}, test)
 
 
@@ -141,10 +155,12 @@ class _Run:
         stopping = Stopping(self.task.metric)
         self.loop.callbacks = (MetricsLog(sinks), self.evaluation, best, checkpoints, stopping, *self._outside())
         if resume:
+            settings = settings or folder.read_config()
             self._resume(folder, checkpoints)
-        elif accelerator.is_main_process:
+        if accelerator.is_main_process:
             folder.write_config(settings)
-            folder.truncate_lines(0)
+            folder.truncate_lines(self.loop.progress.lines)
+            # Not finished from here on, also where a finished run is extended.
             folder.write_record(self._record(folder, settings, None))
         with self._running(interrupt_on_signal(self.loop)):
             try:
@@ -173,12 +189,15 @@ class _Run:
             torch.use_deterministic_algorithms(was_deterministic)
 
     def _resume(self, folder: RunFolder, checkpoints: Checkpoints) -> None:
-        fingerprint = folder.read_record()["fingerprint"]
+        record = folder.read_record()
+        fingerprint = record["fingerprint"]
         if fingerprint != self.task.fingerprint:
             raise ValueError(
                 f"the data has changed since {folder.path} was started (fingerprint {self.task.fingerprint[:16]}, "
                 f"then {fingerprint[:16]}); restore it, or start a new run"
             )
+        if record["finished"] and find_latest(folder.state) is None:
+            raise ValueError(f"{folder.state} holds no checkpoint to resume from; start a new run")
         checkpoints.restore(self.loop)
         progress, per_step = self.loop.progress, self.loop.batches.per_step
         if progress.batch != per_step:
@@ -186,9 +205,6 @@ class _Run:
                 f"a step of {folder.path} had {progress.batch} sequences and would now have {per_step} "
                 f"({self.loop.accelerator.num_processes} processes); resume with as many processes as before"
             )
-        if self.loop.accelerator.is_main_process:
-            folder.truncate_lines(progress.lines)
-        self.loop.accelerator.wait_for_everyone()
 
     def _finish(self, reason: str, best: BestInMemory | BestInFolder, test: bool) -> Outcome:
         progress = self.loop.progress
@@ -214,6 +230,17 @@ class _Run:
             validations=[line for line in folder.read_lines() if line["kind"] == "validation"],
             outcome=outcome,
         )
+
+
+def _describe(
+    model: PretrainedModel, task: Task, options: TrainingOptions, recipe: str | None, seed: int
+) -> dict[str, Any]:
+    """Return the settings of a run that starts from a model and a task, as the command line reads them."""
+    document = {**task.request, "seed": seed, "recipe": recipe or task.recipe}
+    system = getattr(model.config, "model", PARAMIXER)
+    if system != PARAMIXER:
+        document["system"] = system
+    return {**document, "model": describe_config(model.config), "training": describe_options(options)}
 
 
 @contextmanager

@@ -23,34 +23,50 @@ _SETTINGS = {
 }
 
 
-def check_memory(config: SequenceConfig, batch: int) -> None:
-    """Raise a ValueError that names the setting where parameters or the first step need more memory than there is.
+def check_parameters(config: SequenceConfig) -> None:
+    """Raise a ValueError that names the settings where training the parameters needs more memory than there is."""
+    available, sizes = available_memory(), _count_numbers(config)
+    needed = _FLOAT * _COPIES * sum(sizes.values())
+    if needed > available:
+        largest = max(sizes, key=lambda name: sizes[name])
+        names = [name for name in _SETTINGS.get(largest.split(".")[0], ("channels", "hidden")) if hasattr(config, name)]
+        raise ValueError(
+            f"{', '.join(f'{name}={getattr(config, name)!r}' for name in names)}: {largest} has {sizes[largest]:,} "
+            f"numbers, and training all parameters takes {_describe(needed)} with gradients and Adam's moments; "
+            f"this machine has {_describe(available)} free; choose smaller ones"
+        )
+
+
+def check_step(config: SequenceConfig, batch: int) -> None:
+    """Raise a ValueError that names the settings where the first training step needs more memory than there is.
 
     Args:
-        config: of the model. Only Paramixer's memory is predicted; a baseline's package may need anything.
-        batch: sequences per step.
+        config: of the model. Of a baseline's activations nothing is known.
+        batch: sequences in the largest step.
     """
     if not isinstance(config, ParamixerConfig):
         return
-    available = available_memory()
-    with torch.device("meta"):
-        model = Paramixer(config, init=None)
-    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    parameters = _FLOAT * _COPIES * sum(sizes.values())
-    if parameters > available:
-        largest = max(sizes, key=lambda name: sizes[name])
-        names = _SETTINGS.get(largest.split(".")[0], ("channels", "hidden"))
+    available, step = available_memory(), activation_bytes(config, batch)
+    if step > available:
         raise ValueError(
-            f"{', '.join(f'{name}={getattr(config, name)!r}' for name in names)}: {largest} has {sizes[largest]:,} "
-            f"numbers, and training all parameters takes {_describe(parameters)} with gradients and Adam's moments; "
-            f"this machine has {_describe(available)} free; choose smaller ones"
-        )
-    step = activation_bytes(config, batch)
-    if parameters + step > available:
-        raise ValueError(
-            f"batch={batch}, length={config.length}: the first step would take {_describe(parameters + step)}; "
+            f"batch={batch}, length={config.length}: the first step would take {_describe(step)}; "
             f"this machine has {_describe(available)} free; lower the batch size, or set model.checkpoint_every higher"
         )
+
+
+def _count_numbers(config: SequenceConfig) -> dict[str, int]:
+    """Return the sizes of a model's parameters by name; for a baseline what its layers have at least."""
+    if isinstance(config, ParamixerConfig):
+        with torch.device("meta"):
+            model = Paramixer(config, init=None)
+        return {name: parameter.numel() for name, parameter in model.named_parameters()}
+    width = config.channels * (config.length if config.pooling == "flat" else 1)
+    return {
+        "embedding": config.channels * (config.vocabulary or config.features or 1),
+        "positions": config.channels * config.length if config.positions else 0,
+        "blocks": config.channels**2,
+        "head": width * config.outputs,
+    }
 
 
 def activation_bytes(config: ParamixerConfig, batch: int) -> int:

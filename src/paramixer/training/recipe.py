@@ -16,7 +16,7 @@ from paramixer.nn.config import ParamixerConfig, SequenceConfig
 from paramixer.nn.init import InitOptions
 from paramixer.nn.model import Paramixer
 from paramixer.recipes import PRESETS, Recipe, read_recipe, resolve_links
-from paramixer.training.memory import check_memory
+from paramixer.training.memory import check_parameters, check_step
 from paramixer.training.options import TrainingOptions
 from paramixer.validation import settings
 
@@ -53,15 +53,24 @@ class Resolved:
 
     def document(self) -> dict[str, Any]:
         """Return the settings as YAML holds them; :func:`resolve` takes the sections back."""
-        given = dataclasses.asdict(self.config)
-        model = {name: value for name, value in given.items() if name not in (*DATA_FIELDS, "model")}
         return {
             "recipe": self.recipe,
             "system": self.system,
-            "model": {name: _to_plain(value) for name, value in model.items()},
+            "model": describe_config(self.config),
             "init": dataclasses.asdict(self.init),
-            "training": {name: value for name, value in dataclasses.asdict(self.training).items() if value is not None},
+            "training": describe_options(self.training),
         }
+
+
+def describe_config(config: SequenceConfig) -> dict[str, Any]:
+    """Return the fields of a config that the data leaves open, as YAML holds them."""
+    fields = dataclasses.asdict(config).items()
+    return {name: _to_plain(value) for name, value in fields if name not in (*DATA_FIELDS, "model")}
+
+
+def describe_options(options: TrainingOptions) -> dict[str, Any]:
+    """Return the options that are set, as YAML holds them."""
+    return {name: value for name, value in dataclasses.asdict(options).items() if value is not None}
 
 
 def resolve(
@@ -85,6 +94,7 @@ def resolve(
         training: fields of :class:`TrainingOptions` that the user gave.
         match_parameters: whether a baseline gets as many parameters as Paramixer has on this task.
     """
+    check_system(system, init or {}, match_parameters)
     base = recipe if isinstance(recipe, Recipe) else _read_recipe(task, recipe, system)
     given = dict(model or {})
     _refuse_data_fields(given)
@@ -95,9 +105,9 @@ def resolve(
         config = _resolve_baseline(task, base, system, given, match_parameters)
     check_match(config, task)
     options = resolve_training(task, config.length, base, training or {})
-    if system == PARAMIXER:
-        assert options.batch is not None
-        check_memory(config, options.batch)
+    assert options.batch is not None
+    check_parameters(config)
+    check_step(config, min(options.batch, len(task.train)))
     return Resolved(base.name, system, config, Initialization(**{**base.init, **(init or {})}), options)
 
 
@@ -116,10 +126,9 @@ def check_settings(recipe: str | None, system: str, model: Settings, init: Setti
     TrainingOptions(**training)
     Initialization(**init)
     _refuse_data_fields(model)
+    check_system(system, init, False)
     if system == PARAMIXER:
         check_pooling(ParamixerConfig(length=1024, outputs=2, vocabulary=2, **model))
-    else:
-        registry.get(system)
 
 
 def resolve_training(
@@ -140,7 +149,7 @@ def resolve_training(
     base = dict(recipe.training)
     stops = chosen.keys() & {"epochs", "steps", "minutes"}
     if stops:
-        # Whoever says when to stop is not stopped earlier, or later, by the recipe.
+        # A limit that the user gives replaces those of the recipe.
         base = {name: value for name, value in base.items() if name not in _STOPPING}
     defaults = {"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "warmup": 0, "clip": 0.0}
     options = TrainingOptions(**{**defaults, **base, **chosen})
@@ -158,7 +167,9 @@ def resolve_training(
 
 
 def _resolve_config(task: TaskInfo, recipe: Recipe, given: Settings) -> ParamixerConfig:
-    merged = {**recipe.model, **data_fields(task), **given}
+    # Each sequence on a ring of its own length, and no work for padding, unless the recipe says otherwise.
+    padding = {"padding": "length"} if task.variable_length else {}
+    merged = {**padding, **recipe.model, **data_fields(task), **given}
     if merged.get("protocol") == "links" and "links" not in given:
         merged["links"] = None
     merged.setdefault("protocol", "chord")
@@ -168,6 +179,9 @@ def _resolve_config(task: TaskInfo, recipe: Recipe, given: Settings) -> Paramixe
 def _resolve_baseline(task: TaskInfo, recipe: Recipe, system: str, given: Settings, match: bool) -> SequenceConfig:
     shared = {field.name for field in dataclasses.fields(SequenceConfig)}
     own = _resolve_config(task, recipe, {name: value for name, value in given.items() if name in shared})
+    unknown = given.keys() - {field.name for field in dataclasses.fields(registry.BaselineConfig)}
+    if unknown:
+        raise ValueError(f"{system} has no setting model.{min(unknown)}; leave it out")
     config = registry.configure(system, own, task.preset, given)
     if not match:
         return config
@@ -182,7 +196,7 @@ def _read_recipe(task: TaskInfo, name: str | None, system: str) -> Recipe:
 
 def data_fields(task: TaskInfo) -> dict[str, Any]:
     """Return the fields of a config that the data decides."""
-    fields: dict[str, Any] = {
+    return {
         "length": task.length,
         "outputs": task.outputs,
         "vocabulary": None if task.vocabulary is None else len(task.vocabulary),
@@ -190,8 +204,6 @@ def data_fields(task: TaskInfo) -> dict[str, Any]:
         "target": task.target,
         "pad": None if task.vocabulary is None else task.vocabulary.pad,
     }
-    # Each sequence on a ring of its own length, and no work for padding.
-    return {**fields, "padding": "length"} if task.variable_length else fields
 
 
 def check_match(config: SequenceConfig, task: TaskInfo) -> None:
@@ -217,6 +229,19 @@ def check_pooling(config: SequenceConfig) -> None:
             "pooling='token' predicts at every position, but the task has one target per sequence; "
             "choose flat, cls or mean"
         )
+
+
+def check_system(system: str, init: Settings, match_parameters: bool) -> None:
+    """Raise a ValueError for settings that the system does not have."""
+    if system == PARAMIXER:
+        if match_parameters:
+            raise ValueError("match_parameters sizes a baseline; name one, or leave it out")
+        return
+    registry.get(system)
+    defaults = dataclasses.asdict(Initialization())
+    for name, value in init.items():
+        if name != "embedding_bound" and value != defaults.get(name):
+            raise ValueError(f"init.{name}={value!r} is for paramixer; {system} draws its weights as its package does")
 
 
 def _refuse_data_fields(model: Settings) -> None:

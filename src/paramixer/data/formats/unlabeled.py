@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from reprlib import repr as abbreviate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,7 @@ def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
             except ValueError as error:
                 raise DataError(str(error), place) from error
         else:
-            tokens = np.asarray(value)[: info.length].astype(np.int64)
+            tokens = _to_array(value, info, place)[: info.length].astype(np.int64)
             if tokens.ndim != 1 or (len(tokens) and not 0 <= tokens.min() <= tokens.max() < len(info.vocabulary)):
                 raise DataError(f"token ids must be a list of numbers below {len(info.vocabulary)}", place)
         if not len(tokens):
@@ -106,10 +107,24 @@ def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
         return tokens
     if isinstance(value, str):
         raise DataError("a text, but the model reads numbers", place)
-    numbers = np.asarray(value, np.float32)[: info.length]
+    numbers = _to_array(value, info, place)[: info.length].astype(np.float32)
     numbers = numbers[:, None] if numbers.ndim == 1 else numbers
     if numbers.ndim != 2 or numbers.shape[1] != info.features or not len(numbers):
         raise DataError(f"numbers of shape {list(numbers.shape)}; the model reads {info.features} per position", place)
     if not np.isfinite(numbers).all():
         raise DataError("a number of the sequence is NaN or infinite", place)
     return numbers
+
+
+def _to_array(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
+    """Return a sequence of numbers as an array of at least one dimension."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        array = np.asarray(None)
+    if array.ndim == 0 or array.dtype.kind not in "biuf":
+        reads = f"{info.features} numbers per position"
+        if info.vocabulary is not None:
+            reads = f"texts, or lists of token ids below {len(info.vocabulary)}"
+        raise DataError(f"{abbreviate(value)} is no sequence for this model, which reads {reads}", place)
+    return array

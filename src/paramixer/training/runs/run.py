@@ -13,6 +13,7 @@ from rich.console import Console
 
 from paramixer import data, machine
 from paramixer.baselines import registry
+from paramixer.data.errors import DataError
 from paramixer.data.progress import Progress, no_progress, show_progress
 from paramixer.data.task import Task
 from paramixer.nn.config import ParamixerConfig
@@ -92,9 +93,16 @@ class RunSettings:
         """Raise a ValueError for settings that are wrong whatever the data is."""
         check_settings(self.recipe, self.system, self.model, self.init, self.training)
 
+    def with_absolute_paths(self) -> RunSettings:
+        """Return settings that mean the same in every working directory."""
+        paths = {name: str(Path(self.data[name]).absolute()) for name in ("source", "labels") if self.data.get(name)}
+        is_file = self.task not in data.definitions() and Path(self.task).exists()
+        task = str(Path(self.task).absolute()) if is_file else self.task
+        return dataclasses.replace(self, task=task, data={**self.data, **paths})
+
     def load_task(self, progress: Progress = no_progress) -> Task:
         """Return the data, prepared if it was not before."""
-        return data.load(self.task, seed=self.seed, progress=progress, **self.data)
+        return data.load(self.task, progress=progress, **{"seed": self.seed, **self.data})
 
     def resolve(self, task: Task, recipe: Recipe | None = None) -> Resolved:
         """Return the complete settings of the run on this data, by default with the recipe that the settings name."""
@@ -133,9 +141,10 @@ def start_run(
         test: whether the model is evaluated on test in the end.
     """
     settings.check()
+    settings, name = settings.with_absolute_paths(), settings.task
     accelerator = build_accelerator()
     console = console if accelerator.is_main_process else _QUIET
-    run = RunFolder(folder or _name_folder(settings.task))
+    run = RunFolder(folder or _name_folder(name))
     if run.path.exists() and not run.path.is_dir():
         raise NotADirectoryError(f"{run.path} is a file; give a folder to write the run to")
     if run.config.exists():
@@ -179,9 +188,13 @@ def resume_run(
     settings = RunSettings.from_document(run.read_config())
     limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
     given = {name: value for name, value in limits.items() if value is not None}
+    record = run.read_record() if run.record.is_file() else {"finished": False}
+    if steps is not None and record["finished"] and steps <= record["steps"]:
+        raise ValueError(f"{run.path} has taken {record['steps']} steps already; give more than that")
     if given:
-        settings = dataclasses.replace(settings, training={**settings.training, **given})
-    elif run.record.is_file() and run.read_record()["finished"]:
+        kept = {name: value for name, value in settings.training.items() if name not in limits}
+        settings = dataclasses.replace(settings, training={**kept, **given})
+    elif record["finished"]:
         raise ValueError(f"{run.path} is finished; give more epochs, steps or minutes to go on")
     with show_progress(console) as progress:
         task = settings.load_task(progress)
@@ -199,7 +212,13 @@ def describe_run(settings: RunSettings, progress: Progress = no_progress) -> dic
 def open_task(folder: Path, progress: Progress = no_progress) -> Task:
     """Return the data that a run was trained on, and no other."""
     run = RunFolder(folder)
-    task = RunSettings.from_document(run.read_config()).load_task(progress)
+    document = run.read_config()
+    if "task" not in document:
+        raise ValueError(f"{run.path} was trained on data in memory, which cannot be loaded again")
+    try:
+        task = RunSettings.from_document(document).load_task(progress)
+    except DataError as error:
+        raise DataError(f"the data of {run.path} cannot be loaded: {error}") from error
     if run.read_record()["fingerprint"] != task.fingerprint:
         raise ValueError(f"the data has changed since {run.path} was trained; restore it to evaluate")
     return task

@@ -126,3 +126,4 @@ def test_help_all_documents_every_setting(capsys):
     for key in ("data.difficulty", "model.hidden", "model.heads", "init.name", "training.patience", "match_parameters"):
         assert f"  {key}  (" in text
     assert "model.vocabulary" not in text
+    assert "`" not in text

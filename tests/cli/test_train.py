@@ -118,6 +118,14 @@ def test_values_are_read_as_the_type_of_their_key(assignment, section, value):
     assert merge_settings(None, [assignment], {}) == {section: value}
 
 
+def test_a_file_has_numbers_with_exponents_as_the_command_line_has():
+    Path("c.yaml").write_text("training: {learning_rate: 1e-3, lr_factors: {'*.links': 3e-2}}\ndata: {label: 1e-3}\n")
+    assert merge_settings(Path("c.yaml"), [], {}) == {
+        "training": {"learning_rate": 0.001, "lr_factors": {"*.links": 0.03}},
+        "data": {"label": "1e-3"},
+    }
+
+
 def test_the_settings_of_the_run_have_no_section():
     assert merge_settings(None, ["seed=3", "match_parameters=true"], {"task": "order"}) == {
         "task": "order",
@@ -140,7 +148,9 @@ def test_the_settings_of_the_run_have_no_section():
         (["order", "--set", "patiense=12"], "did you mean training.patience?"),
         (["order", "--set", "abracadabra=12"], "paramixer train --help-all lists them"),
         (["order", "--set", "hidden"], "write KEY=VALUE"),
-        (["order", "--set", "model.length=12"], "there is no setting 'model.length'; did you mean data.length?"),
+        (["order", "--set", "model.length=12"], "model.length: the data decides it; leave it out, or give data.length"),
+        (["order", "--set", "model.vocabulary=4"], "model.vocabulary: the data decides it; leave it out\n"),
+        (["order", "--set", "model.pad=4"], "model.pad: the data decides it; leave it out\n"),
         (["order", "--set", "training.steps=abc"], "training.steps=abc; it must be a whole number"),
         (["order", "--set", "training.schedule=cosin"], "training.schedule=cosin; it must be one of constant, cosine"),
         (["order", "--set", "training.steps=true"], "training.steps=True; it must be a whole number"),
@@ -148,7 +158,11 @@ def test_the_settings_of_the_run_have_no_section():
         (["order", "--recipe", "papr"], "papr"),
         (["order", "--model", "transfomer"], "did you mean 'transformer'"),
         (["--resume", "nowhere"], "nowhere is no run folder"),
-        (["--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["--config", "nowhere.yaml"], "paramixer: nowhere.yaml: there is no such file"),
+        (["--config", "."], ". is a folder; give a YAML file"),
+        (["--config", "null.yaml"], "system=null; it must be a text"),
+        (["--config", "labels.yaml"], "data.labels=3; it must be a path"),
+        (["--config", "source.yaml"], "data.source=[1]; it must be a path"),
         (["--config", "list.yaml"], "list.yaml holds no settings"),
         (["--config", "flat.yaml"], "there is no setting 'batch'; did you mean training.batch?"),
         (["--config", "broken.yaml"], "broken.yaml is no YAML"),
@@ -164,6 +178,9 @@ def test_mistakes_are_told_in_one_line_before_anything_is_written(words, message
     Path("flat.yaml").write_text("task: order\nbatch: 3\n")
     Path("broken.yaml").write_text("task: [\n")
     Path("section.yaml").write_text("task: order\nmodel: 3\n")
+    Path("null.yaml").write_text("task: order\nsystem: null\n")
+    Path("labels.yaml").write_text("task: order\ndata: {labels: 3}\n")
+    Path("source.yaml").write_text("task: order\ndata: {source: [1]}\n")
     assert main(["train", *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("paramixer: ")
@@ -200,9 +217,9 @@ def test_what_would_be_lost_or_ignored_is_refused(capsys):
     assert main([*ORDER, "--out", "run"]) == 0
     Path("a-file").write_text("")
     for words, message in (
-        (["--resume", "run", "--learning-rate", "0.5"], "--resume ignores training.learning_rate; remove"),
-        (["--resume", "run", "--model", "s4d", "--set", "model.hidden=3"], "--resume ignores system, model.hidden"),
-        (["--resume", "run", "--out", "other"], "--resume ignores --out"),
+        (["--resume", "run", "--learning-rate", "0.5"], "; remove training.learning_rate (only epochs, steps"),
+        (["--resume", "run", "--model", "s4d", "--set", "model.hidden=3"], "; remove system, model.hidden (only"),
+        (["--resume", "run", "--out", "other"], "--resume keeps the run's settings; remove --out"),
         ([*ORDER[1:], "--out", "a-file"], "is a file; give a folder"),
         ([*ORDER[1:], "--out", "run"], "there is a run in run already"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -82,9 +83,15 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
 
 def check_key(name: str) -> Key:
     """Return the key of this name; an unknown one is refused with the nearest."""
+    from paramixer.training.recipe import DATA_FIELDS
+
     known = known_keys()
     if name in known:
         return known[name]
+    section, _, field = name.rpartition(".")
+    if section == "model" and field in DATA_FIELDS:
+        remedy = f", or give data.{field}" if f"data.{field}" in known else ""
+        raise ValueError(f"{name}: the data decides it; leave it out{remedy}")
     suggestion = suggest(name, known)
     hint = f"did you mean {suggestion}?" if suggestion else "paramixer train --help-all lists them"
     raise ValueError(f"there is no setting {name!r}; {hint}")
@@ -102,7 +109,7 @@ def list_keys(console: CommandConsole) -> None:
             console.print_line(f"\n{_SECTIONS[section]}", style="bold")
         default = "" if key.default is None else f", default {_format_default(key.default)}"
         console.print_line(f"  {key.name}  ({_format_type(key.type)}{default})")
-        console.print(Padding(Text(" ".join(key.documentation.split())), (0, 0, 0, 6)))
+        console.print(Padding(Text(_strip_markup(key.documentation)), (0, 0, 0, 6)))
     console.print_line("\nGive them with --set KEY=VALUE or in a YAML file with --config FILE.")
 
 
@@ -113,6 +120,15 @@ _SECTIONS = {
     "init": "Initialization: the recipe sets what is not given",
     "training": "Training: the recipe sets what is not given",
 }
+
+
+# A role such as :func:`draw` or :class:`~package.Name`, and ``code``.
+_MARKUP = re.compile(r"(?::[\w:]+:`(?:~[\w.]*\.)?([^`]+)`|``([^`]+)``)")
+
+
+def _strip_markup(documentation: str) -> str:
+    """Return the documentation in one line of plain words."""
+    return " ".join(_MARKUP.sub(lambda match: match[1] or match[2], documentation).split())
 
 
 def _field_names(cls: type) -> tuple[str, ...]:

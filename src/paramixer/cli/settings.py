@@ -49,6 +49,10 @@ def read_config(path: Path) -> dict[str, Any]:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no YAML: {error}") from error
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder; give a YAML file") from None
     if not isinstance(document, dict):
         raise ValueError(f"{path} holds no settings; write lines such as task: adding")
     values: dict[str, Any] = {}
@@ -74,8 +78,6 @@ def parse_assignment(assignment: str) -> tuple[str, Any]:
 def _parse(text: str, key: Key) -> Any:
     if all(kind in (str, Path) or typing.get_origin(kind) is Literal for kind in plain_types(key.type)):
         return None if text == "null" else text
-    if _NUMBER.fullmatch(text):
-        return float(text)
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -83,11 +85,27 @@ def _parse(text: str, key: Key) -> Any:
 
 
 def _check(key: Key, value: Any) -> Any:
-    if value is None or Path in plain_types(key.type):
-        return value
+    """Return the value with numbers as numbers; one of another type than the key's is refused."""
+    types = plain_types(key.type)
+    if Path in types:
+        if value is None or isinstance(value, str | Path):
+            return value
+        raise ValueError(f"{key.name}={value}; it must be a path")
+    if str not in types:
+        value = _read_numbers(value)
     try:
         TypeAdapter(key.type).validate_python(value, strict=True)
     except ValidationError as error:
-        reason = describe_error(error).partition("; ")[2]
-        raise ValueError(f"{key.name}={value}; {reason}") from None
+        description = describe_error(error)
+        reason = description.partition("; ")[2] or description
+        raise ValueError(f"{key.name}={'null' if value is None else value}; {reason}") from None
     return value
+
+
+def _read_numbers(value: Any) -> Any:
+    """Return the value with texts such as 1e-3 as numbers, also inside of lists and mappings."""
+    if isinstance(value, dict):
+        return {name: _read_numbers(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_read_numbers(part) for part in value]
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value

@@ -103,13 +103,13 @@ def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config:
     stops = dict(given.pop("training", {}))
     limits = {name: stops.pop(name) for name in ("epochs", "steps", "minutes") if name in stops}
     sections = {name: value for name, value in given.items() if isinstance(value, dict)}
-    ignored = [name for name in given if name not in sections]
-    ignored += [f"{section}.{name}" for section, values in sections.items() for name in values]
-    ignored += [f"training.{name}" for name in stops]
-    ignored += ["--out"] * (out is not None) + ["--print-config"] * print_config
-    if ignored:
+    refused = [name for name in given if name not in sections]
+    refused += [f"{section}.{name}" for section, values in sections.items() for name in values]
+    refused += [f"training.{name}" for name in stops]
+    refused += ["--out"] * (out is not None) + ["--print-config"] * print_config
+    if refused:
         raise ValueError(
-            f"--resume ignores {', '.join(ignored)}; remove them, or start a new run "
-            "(epochs, steps and minutes can be given)"
+            f"--resume keeps the run's settings; remove {', '.join(refused)} "
+            "(only epochs, steps and minutes can be given)"
         )
     resume_run(folder, **limits, console=console)

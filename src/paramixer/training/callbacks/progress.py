@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from paramixer.training.callback import Callback
 from paramixer.training.loop import Loop
@@ -18,6 +18,8 @@ Tick = Callable[[int], None]
 
 # Seconds between two refreshes of the bar, and between two lines of a log.
 _REFRESH, _LINE = 0.5, 30.0
+# Columns of the bar, and of the descriptions before it: epochs, or the split under evaluation.
+_BAR, _DESCRIPTION = 10, len("validation")
 
 
 class Display(Callback):
@@ -44,18 +46,22 @@ class ConsoleDisplay(Display):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn())
         self._bars = Progress(
-            *columns,
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=_BAR),
             TextColumn("{task.fields[more]}"),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self._metric, self._validation = "", ""
+        self._main: TaskID | None = None
         self._shown_at = self._started_at = time.monotonic()
-        self._started_step = self._tokens = 0
+        self._started_step: int | None = None
+        self._tokens = 0
+        self._rate: float | None = None
         self._loss: float | None = None
+        self._validation_loss: float | None = None
+        self._metric = ""
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -73,33 +79,29 @@ class ConsoleDisplay(Display):
         self._started_step, self._tokens = loop.progress.step, loop.progress.tokens
 
     def on_step(self, loop: Loop) -> None:
-        """Show epoch, losses, tokens per second and time left."""
+        """Show epoch, losses, metric, tokens per second and time left."""
         progress, now = loop.progress, time.monotonic()
-        if progress.loss_count:
-            self._loss = progress.loss_sum / progress.loss_count
+        self._read_loss(loop)
         waited = now - self._shown_at
         if waited < (_REFRESH if self._console.is_terminal else _LINE):
             return
-        rate = (progress.tokens - self._tokens) / waited
+        self._rate = (progress.tokens - self._tokens) / waited
         self._shown_at, self._tokens = now, progress.tokens
-        epochs = _count_epochs(loop)
-        epoch = f"epoch {min(progress.epoch + 1, epochs or progress.epoch + 1)}" + (f"/{epochs}" if epochs else "")
-        loss = "" if self._loss is None else f"loss {self._loss:.4f}"
-        details = [loss, self._validation, f"{_abbreviate(rate)} tokens/s", self._describe_time_left(loop)]
-        more = ", ".join(detail for detail in details if detail)
         if self._console.is_terminal:
-            self._bars.update(self._main, completed=progress.step, description=epoch, more=more)
+            self._refresh(loop)
         else:
-            steps = f"step {progress.step}" + (f"/{loop.last_step}" if loop.last_step else "")
-            self._print(f"{epoch}, {steps}: {more}")
+            self._print(_join(self._describe_losses(loop), self._describe_rate(), self._describe_time_left(loop)))
 
     def track(self, description: str, total: int) -> Tick:
         """Show a bar for items beside the training steps, such as the sequences of a split."""
-        bar = self._bars.add_task(description, total=total, more="")
+        bar = self._bars.add_task(description, total=total, more=f"0/{total}")
+        done = 0
 
         def tick(count: int) -> None:
-            self._bars.advance(bar, count)
-            if self._bars.tasks[self._bars.task_ids.index(bar)].finished:
+            nonlocal done
+            done += count
+            self._bars.update(bar, completed=done, more=f"{done}/{total}")
+            if done >= total:
                 self._bars.remove_task(bar)
 
         return tick
@@ -107,12 +109,12 @@ class ConsoleDisplay(Display):
     def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
         """Print a line that stays."""
         metric = next(name for name in metrics if name != "loss")
-        self._validation = f"validation loss {metrics['loss']:.4f}, {metric} {metrics[metric]:.4f}"
-        training = "" if self._loss is None else f"training loss {self._loss:.4f}, "
-        progress = loop.progress
+        self._validation_loss, self._metric = metrics["loss"], f"{metric} {metrics[metric]:.4f}"
+        self._read_loss(loop)
         best = " (best)" if improved else ""
-        self._print(f"epoch {progress.epoch}, step {progress.step}: {training}{self._validation}{best}")
-        self._shown_at = time.monotonic()
+        self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
+        self._shown_at, self._tokens = time.monotonic(), loop.progress.tokens
+        self._refresh(loop)
 
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""
@@ -123,12 +125,42 @@ class ConsoleDisplay(Display):
             f"{metric} {outcome.validation:.4f}{test}"
         )
 
+    def _read_loss(self, loop: Loop) -> None:
+        """Take the mean training loss since the last line of the metrics, if there is a step since then."""
+        if loop.progress.loss_count:
+            self._loss = loop.progress.loss_sum / loop.progress.loss_count
+
+    def _refresh(self, loop: Loop) -> None:
+        """Bring the bar up to date: epoch, losses and time left, and what else the line has room for."""
+        if self._main is None:
+            return
+        epoch, time_left = _describe_epoch(loop), self._describe_time_left(loop)
+        room = self._console.width - max(len(epoch), _DESCRIPTION) - _BAR - 2
+        losses = _describe_pair(self._loss, self._validation_loss, "validation")
+        if len(_join(losses, time_left)) > room:
+            losses = _describe_pair(self._loss, self._validation_loss, "val")
+        more = _join(losses, time_left)
+        for extra in (_join(self._metric), _join(self._metric, self._describe_rate())):
+            if len(longer := _join(losses, extra, time_left)) <= room:
+                more = longer
+        self._bars.update(self._main, completed=loop.progress.step, description=epoch, more=more)
+
+    def _describe_losses(self, loop: Loop) -> str:
+        """Return epoch, step, losses and metric, as a line of a log begins."""
+        steps = f"step {loop.progress.step}" + (f"/{loop.last_step}" if loop.last_step else "")
+        training = "" if self._loss is None else f"training loss {self._loss:.4f}"
+        validation = "" if self._validation_loss is None else f"validation loss {self._validation_loss:.4f}"
+        return f"{_describe_epoch(loop)}, {steps}: {_join(training, validation, self._metric)}"
+
+    def _describe_rate(self) -> str:
+        return "" if self._rate is None else f"{_abbreviate(self._rate)} tokens/s"
+
     def _describe_time_left(self, loop: Loop) -> str:
         """Return how long training goes on by its steps or minutes, whichever end first; patience may end it sooner."""
-        elapsed, done = time.monotonic() - self._started_at, loop.progress.step - self._started_step
-        estimates = []
-        if loop.last_step is not None and done:
-            estimates.append(elapsed / done * (loop.last_step - loop.progress.step))
+        step, estimates = loop.progress.step, []
+        if loop.last_step is not None and self._started_step is not None and step > self._started_step:
+            per_step = (time.monotonic() - self._started_at) / (step - self._started_step)
+            estimates.append(per_step * (loop.last_step - step))
         if loop.options.minutes is not None:
             estimates.append(60 * loop.options.minutes - loop.seconds())
         if not estimates:
@@ -144,6 +176,30 @@ class ConsoleDisplay(Display):
 def _count_epochs(loop: Loop) -> int | None:
     """Return how many epochs the run has, where its steps say it."""
     return None if loop.last_step is None else -(-loop.last_step // loop.batches.steps_per_epoch)
+
+
+def _describe_epoch(loop: Loop) -> str:
+    """Return the epoch of the last step, counted from 1, and how many there are."""
+    progress, epochs = loop.progress, _count_epochs(loop)
+    epoch = max(1, progress.epoch + (progress.position > 0))
+    return f"epoch {epoch}" + (f"/{epochs}" if epochs else "")
+
+
+def _describe_pair(training: float | None, validation: float | None, name: str) -> str:
+    """Return both losses in few characters."""
+    if validation is None:
+        return "" if training is None else f"loss {_shorten(training)}"
+    if training is None:
+        return f"{name} loss {_shorten(validation)}"
+    return f"loss {_shorten(training)}/{_shorten(validation)} ({name})"
+
+
+def _shorten(number: float) -> str:
+    return f"{number:.4f}" if abs(number) < 1000 else f"{number:.3g}"
+
+
+def _join(*details: str) -> str:
+    return ", ".join(detail for detail in details if detail)
 
 
 def _abbreviate(number: float) -> str:

@@ -45,6 +45,8 @@ class TrainedModel:
 
     def predict(self, inputs: Iterable[Any], batch: int = 32) -> list[Row]:
         """Return a prediction, and the probability of each class, for every raw input: a text or numbers."""
+        if isinstance(inputs, str | bytes):
+            raise ValueError("give a list of samples, not one text")
         sequences = (
             UnlabeledSequence(str(number), unlabeled.encode(value, self.info, f"input {number}"))
             for number, value in enumerate(inputs)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import paramixer as pm
-from paramixer.extras import EXTRAS
+from paramixer.extras import EXTRAS, describe_missing
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -115,7 +115,7 @@ def test_the_core_works_without_the_extras(tmp_path):
     [
         ("pyarrow", "import paramixer as pm; pm.data.load('x.csv')", "needs pyarrow"),
         ("accelerate", "import paramixer as pm; pm.fit", "pm.fit needs accelerate"),
-        ("sklearn", "import paramixer as pm; pm.ParamixerClassifier", "pm.ParamixerClassifier needs sklearn"),
+        ("sklearn", "import paramixer as pm; pm.ParamixerClassifier", "pm.ParamixerClassifier needs scikit-learn"),
         ("pyarrow", "import paramixer as pm; pm.load", "pm.load needs pyarrow"),
     ],
 )
@@ -125,6 +125,33 @@ def test_a_missing_extra_is_one_sentence_that_names_it(package, program, what, t
     last = ended.stderr.strip().splitlines()[-1]
     assert f"{what}, which comes with: pip install 'paramixer[cli]'" in last
     assert ended.returncode == 1
+
+
+def test_without_extras_help_and_a_star_import_leave_out_what_needs_them(tmp_path):
+    program = """
+import paramixer as pm, pydoc
+from paramixer import *
+assert Paramixer is pm.Paramixer and "fit" not in globals()
+assert "fit" not in pm.__all__ and "fit" not in dir(pm)
+assert "class Paramixer(" in pydoc.render_doc(pm, renderer=pydoc.plaintext)
+print("all names loaded")
+"""
+    ended = run_blocked({package for packages in EXTRAS.values() for package in packages}, program, tmp_path)
+    assert "all names loaded" in ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("package", ["accelerate", "pyarrow", "rich", "scipy", "sklearn", "filelock", "platformdirs"])
+def test_every_name_in_all_loads_without_a_package(package, tmp_path):
+    program = "import paramixer as pm; print([getattr(pm, name) for name in pm.__all__] != [])"
+    ended = run_blocked({package}, program, tmp_path)
+    assert ended.stdout == "True\n", ended.stderr
+
+
+def test_a_missing_package_is_named_as_pip_knows_it():
+    for extra, packages in EXTRAS.items():
+        for package in packages:
+            sentence = describe_missing(ModuleNotFoundError(name=package), "this")
+            assert names_of([sentence.removeprefix("this needs ")]) <= names_of(PROJECT["optional-dependencies"][extra])
 
 
 def test_a_model_of_the_hub_without_its_extra_is_one_sentence(tmp_path):

@@ -5,11 +5,13 @@ Importing the package imports nothing else: a name loads its module, and torch, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# As typing's, which is not imported: the command handles Ctrl-C only once this module is there.
+TYPE_CHECKING = False
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from paramixer import data
     from paramixer.attribution import explain
     from paramixer.links import Cdil, Chord, Links
@@ -24,6 +26,32 @@ if TYPE_CHECKING:
     from paramixer.training.options import TrainingOptions
     from paramixer.training.prediction import load
     from paramixer.training.recipe import resolve
+
+    # At run time __getattr__ leaves out the names whose packages are missing.
+    __all__ = [
+        "Cdil",
+        "Chord",
+        "Links",
+        "Paramixer",
+        "ParamixerBlock",
+        "ParamixerClassifier",
+        "ParamixerConfig",
+        "ParamixerRegressor",
+        "TrainingOptions",
+        "__version__",
+        "backend",
+        "backends",
+        "build_model",
+        "data",
+        "explain",
+        "fit",
+        "link_mix",
+        "load",
+        "paramix",
+        "preset",
+        "release_memory",
+        "resolve",
+    ]
 
 # Where each public name is defined; None for the module itself.
 _PUBLIC = {
@@ -50,33 +78,18 @@ _PUBLIC = {
     "resolve": ("training.recipe", "resolve"),
 }
 
-__all__ = [
-    "Cdil",
-    "Chord",
-    "Links",
-    "Paramixer",
-    "ParamixerBlock",
-    "ParamixerClassifier",
-    "ParamixerConfig",
-    "ParamixerRegressor",
-    "TrainingOptions",
-    "__version__",
-    "backend",
-    "backends",
-    "build_model",
-    "data",
-    "explain",
-    "fit",
-    "link_mix",
-    "load",
-    "paramix",
-    "preset",
-    "release_memory",
-    "resolve",
-]
+# Packages of extras without which a public name cannot be loaded.
+_PACKAGES = {
+    "ParamixerClassifier": ("accelerate", "rich", "scipy", "sklearn"),
+    "ParamixerRegressor": ("accelerate", "rich", "scipy", "sklearn"),
+    "fit": ("accelerate", "rich"),
+    "load": ("accelerate", "pyarrow"),
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return _list_public()
     if name not in _PUBLIC:
         raise AttributeError(f"module 'paramixer' has no attribute {name!r}")
     import importlib
@@ -92,4 +105,12 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_list_public()})
+
+
+def _list_public() -> list[str]:
+    """Return the public names that this installation can load, so that help() and a star import work without extras."""
+    from importlib.util import find_spec
+
+    loadable = (name for name in _PUBLIC if all(find_spec(package) for package in _PACKAGES.get(name, ())))
+    return ["__version__", *loadable]

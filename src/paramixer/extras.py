@@ -37,6 +37,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "tensorboard": ("tensorboard",),
 }
+# What pip calls packages that are imported by another name.
+_DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}
 
 
 @contextmanager
@@ -56,5 +58,6 @@ def describe_missing(error: ModuleNotFoundError, what: str) -> str | None:
     package = (error.name or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
-            return f"{what} needs {package}, which comes with: pip install 'paramixer[{extra}]'"
+            distribution = _DISTRIBUTIONS.get(package, package)
+            return f"{what} needs {distribution}, which comes with: pip install 'paramixer[{extra}]'"
     return None

@@ -85,3 +85,46 @@ def test_arrays_of_vectors_are_sequences_too():
 def test_what_cannot_be_learned_from_is_named(estimator, samples, targets, message):
     with pytest.raises(ValueError, match=message):
         estimator.fit(samples, targets)
+
+
+def test_any_random_state_of_scikit_learn_is_a_seed():
+    X = np.random.default_rng(1).normal(size=(40, 6))
+
+    def predict(random_state):
+        return ParamixerRegressor(epochs=2, random_state=random_state).fit(X, X[:, 0]).predict(X)
+
+    assert np.array_equal(predict(np.random.RandomState(3)), predict(np.random.RandomState(3)))
+    assert np.array_equal(predict(4), predict(np.int64(4)))
+    assert not np.array_equal(predict(None), predict(None))
+    with pytest.raises(ValueError, match="cannot be used to seed"):
+        predict("four")
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (0, "length=0; it must be at least 2, or None"),
+        (-5, "length=-5; it must be at least 2, or None"),
+        (2.5, "length=2.5; it must be a whole number, or None"),
+        ("8", "length='8'; it must be a whole number, or None"),
+    ],
+)
+def test_a_length_that_no_sequence_has_is_refused(length, message):
+    with pytest.raises(ValueError) as caught:
+        ParamixerClassifier(length=length).fit(["a", "b"] * 4, [0, 1] * 4)
+    assert str(caught.value) == message
+
+
+def test_one_text_is_no_list_of_samples():
+    classifier = ParamixerClassifier(epochs=1).fit(["good", "bad"] * 4, [0, 1] * 4)
+    for call in (classifier.predict, classifier.predict_proba, lambda text: classifier.fit(text, [0, 1, 0, 1])):
+        with pytest.raises(ValueError, match="give a list of samples, not one text"):
+            call("good")
+
+
+@pytest.mark.parametrize("estimator", [ParamixerClassifier, ParamixerRegressor])
+def test_the_docstring_has_every_parameter(estimator):
+    assert "_Estimator" not in estimator.__doc__
+    assert "What classifier and regressor share" not in estimator.__doc__
+    for name in estimator().get_params():
+        assert f"\n    {name}: " in estimator.__doc__

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 from collections.abc import Sequence
-from typing import Any, Literal
+from numbers import Integral
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -53,7 +56,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         learning_rate: learning rate of Adam, which falls to zero along a cosine.
         validation: share of the training data by which the best model is chosen.
         recipe: where all other settings come from: a recipe's name or file.
-        random_state: seed of everything.
+        random_state: seed of everything; a RandomState, or None for numpy's own, gives another with every fit.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         validation: float = 0.1,
         recipe: str = "small",
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.length = length
         self.channels = channels
@@ -88,9 +91,15 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int) -> None:
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation={self.validation}; it must be a share from 0 up to, but not including, 1")
+        if self.length is not None:
+            if not isinstance(self.length, Integral) or isinstance(self.length, bool):
+                raise ValueError(f"length={self.length!r}; it must be a whole number, or None")
+            if self.length < 2:
+                raise ValueError(f"length={self.length}; it must be at least 2, or None")
+        seed = _draw_seed(self.random_state)
         samples = self._samples(X, fitting=True)
         self._learn_scale(samples)
-        task = self._make_task([self._encode(sample) for sample in samples], targets, kind, outputs)
+        task = self._make_task([self._encode(sample) for sample in samples], targets, kind, outputs, seed)
         model = ("channels", "hidden", "blocks", "protocol", "pooling")
         training = ("epochs", "batch", "learning_rate")
         resolved = resolve(
@@ -105,14 +114,19 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             options = dataclasses.replace(
                 options, warmup=min(options.warmup or 0, steps // 5), evaluate_every=max(1, steps // _EVALUATIONS)
             )
-        self.model_ = build_model(task, resolved, self.random_state)
-        fit(self.model_, task, options, seed=self.random_state, test=False)
+        self.model_ = build_model(task, resolved, seed)
+        fit(self.model_, task, options, seed=seed, test=False)
         self.model_.eval()
 
     def _make_task(
-        self, sequences: list[NDArray[Any]], targets: NDArray[Any], kind: Literal["class", "value"], outputs: int
+        self,
+        sequences: list[NDArray[Any]],
+        targets: NDArray[Any],
+        kind: Literal["class", "value"],
+        outputs: int,
+        seed: int,
     ) -> Task:
-        order = permutation(len(sequences), self.random_state)
+        order = permutation(len(sequences), seed)
         held_out = round(len(sequences) * self.validation) if len(sequences) >= _LEAST_HELD_OUT else 0
         parts = {"validation": order[:held_out] if held_out else order, "train": order[held_out:]}
         splits = {
@@ -143,6 +157,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _samples(self, X: Any, fitting: bool) -> list[Any]:
         """Texts, or arrays ``[length, features]``."""
+        _refuse_one_text(X)
         if _is_texts(X):
             if fitting:
                 self.n_features_in_ = 1
@@ -193,8 +208,19 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+_E = TypeVar("_E", bound=_Estimator)
+
+
+def _document(estimator: type[_E]) -> type[_E]:
+    """Add the parameters that all estimators share to the docstring of one."""
+    shared = inspect.cleandoc(_Estimator.__doc__ or "").partition("\n")[2]
+    estimator.__doc__ = inspect.cleandoc(estimator.__doc__ or "") + "\n" + shared + "\n"
+    return estimator
+
+
+@_document
 class ParamixerClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
-    """A classifier of sequences; see :class:`_Estimator` for its parameters.
+    """A classifier of sequences.
 
     >>> texts = ["good film", "bad film", "good one", "bad one"] * 8
     >>> classifier = ParamixerClassifier(epochs=30).fit(texts, ["pos", "neg", "pos", "neg"] * 8)
@@ -225,8 +251,9 @@ class ParamixerClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return labels
 
 
+@_document
 class ParamixerRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
-    """Predicts a value for every sequence; see :class:`_Estimator` for its parameters."""
+    """Predicts a value for every sequence."""
 
     def fit(self, X: Any, y: Any) -> ParamixerRegressor:
         """Learn from samples and their values."""
@@ -240,6 +267,18 @@ class ParamixerRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         """The value of every sample."""
         answers = self._predict(X).reshape(-1)
         return answers * self.target_scale_ + self.target_mean_
+
+
+def _draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return a number itself as the seed, and one that a generator draws otherwise."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _refuse_one_text(X: Any) -> None:
+    if isinstance(X, str | bytes):
+        raise ValueError("give a list of samples, not one text")
 
 
 def _is_texts(X: Any) -> bool:
@@ -259,6 +298,7 @@ def _check_samples(estimator: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Return samples and targets of equal number; scikit-learn checks what it can."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    _refuse_one_text(X)
     if isinstance(X, list | tuple) and not X:
         raise ValueError("there is not a single sample")
     numeric = isinstance(estimator, RegressorMixin)

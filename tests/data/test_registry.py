@@ -98,3 +98,17 @@ def test_an_unknown_name_has_the_nearest_one_or_the_list():
         pm.data.load("adding2")
     with pytest.raises(DataError, match="there is no task and no file 'zzz'; there are adding"):
         pm.data.load("zzz")
+
+
+def test_messages_about_a_users_file_name_the_file_and_no_task(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text("text,label\n" + "a,1\nb,2\n" * 20)
+    with pytest.raises(DataError, match=r"^reviews\.csv takes no difficulty; it takes source"):
+        pm.data.load(path, difficulty="hard")
+    with pytest.raises(DataError, match=r"there are adding.*, or name your file$") as refusal:
+        pm.data.load("zzz")
+    assert "own" not in str(refusal.value).split(", ")
+    with pytest.raises(DataError, match="there is no file to read; name your file: csv"):
+        pm.data.load("own")
+    task = pm.data.load(path)
+    assert (task.name, task.display_name) == ("own", "your file")

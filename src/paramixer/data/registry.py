@@ -68,8 +68,9 @@ def load(
     if name not in known:
         if source is None and Path(name).exists():
             return load("own", name, length, seed, progress=progress, **options)
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+        tasks = [task for task in known if task != "own"]
+        close = difflib.get_close_matches(name, tasks, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(tasks)}, or name your file"
         raise DataError(f"there is no task and no file {name!r}; {hint}")
     definition = known[name]
     if source is None and not definition.generated:
@@ -82,7 +83,10 @@ def load(
     for option in given:
         if option not in definition.options:
             accepted = ", ".join(keyword for keyword in definition.options if keyword != "progress")
-            raise DataError(f"task {name!r} takes no {option}; it takes {accepted}")
+            asked = f"task {name!r}" if name != "own" else "your file" if source is None else Path(source).name
+            raise DataError(f"{asked} takes no {option}; it takes {accepted}")
+    if name == "own" and source is None:
+        raise DataError(f"there is no file to read; name {definition.origin}")
     if not definition.generated and source is None:
         raise DataError(f"task {name!r} needs a source: {definition.origin}; give it with --source PATH")
     request = {key: _describe(value) for key, value in given.items() if key != "progress"}

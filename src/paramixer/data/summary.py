@@ -81,7 +81,7 @@ def draw_lengths(task: Task, path: Path) -> None:
             axes.set_xscale("log")
         axes.set_xlabel("length before cutting")
         axes.set_ylabel("sequences")
-        axes.set_title(f"{task.name}: {len(lengths)} sequences")
+        axes.set_title(f"{task.display_name}: {len(lengths)} sequences")
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 

@@ -18,7 +18,8 @@ def print_summary(task: Task, console: Console) -> None:
     """Print sizes, lengths and targets of every split, and what a user should know before training."""
     symbols = f"{len(task.vocabulary)} symbols" if task.vocabulary else f"{task.features} numbers per position"
     kind = f"{len(task.classes)} classes" if task.target == "class" else "a value"
-    _print(f"{task.name}: N = {task.length}, {symbols}, {kind}, metric {task.metric}, preset {task.preset}", console)
+    answer = f"{symbols}, {kind}, metric {task.metric}, preset {task.preset}"
+    _print(f"{task.display_name}: N = {task.length}, {answer}", console)
     table = Table("split", box=SIMPLE, pad_edge=False)
     for column in _COLUMNS:
         table.add_column(column, justify="right")

@@ -75,6 +75,11 @@ class TaskInfo:
     """Whether each sequence is mixed at its own length; if not, short ones are filled up to N."""
 
     @property
+    def display_name(self) -> str:
+        """The name in messages: records and caches call a user's file "own", which says nothing to its user."""
+        return "your file" if self.name == "own" else self.name
+
+    @property
     def outputs(self) -> int:
         """How many numbers a model answers with."""
         return len(self.classes) if self.target == "class" else 1

@@ -186,6 +186,8 @@ def resume_run(
         console = _QUIET
     run = RunFolder(folder)
     settings = RunSettings.from_document(run.read_config())
+    if _is_closed_form(settings.system):
+        raise ValueError(f"{run.path} is fitted in one go; start a new run instead of resuming it")
     limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
     given = {name: value for name, value in limits.items() if value is not None}
     record = run.read_record() if run.record.is_file() else {"finished": False}
@@ -271,9 +273,7 @@ def _train(
     model = build_model(task, resolved, settings.seed)
     _print_choice(model, resolved, run, console)
     document = settings.document()
-    if resolved.system != PARAMIXER and registry.get(resolved.system).closed_form:
-        if resume:
-            raise ValueError(f"{run.path} is fitted in one go; start a new run instead of resuming it")
+    if _is_closed_form(resolved.system):
         return fit_ngrams(model, task, run.path, seed=settings.seed, display=display, settings=document)
     try:
         return fit(
@@ -315,6 +315,10 @@ def _describe_model(resolved: Resolved) -> str:
         name = f"{baseline.title}{heads}"
     blocks = f"{config.blocks} block{'s' if config.blocks > 1 else ''}"
     return f"{blocks} of {name}, channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}"
+
+
+def _is_closed_form(system: str) -> bool:
+    return system != PARAMIXER and registry.get(system).closed_form
 
 
 def _name_folder(task: str) -> Path:

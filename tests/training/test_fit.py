@@ -350,8 +350,8 @@ def test_a_run_is_not_replaced_and_a_model_must_fit_its_task(tmp_path):
     with pytest.raises(FileExistsError, match="there is a run in .* already"):
         tiny.run(tmp_path)
     other = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=6, outputs=10, channels=6))
-    with pytest.raises(ValueError, match="the model has outputs=10, the task order needs outputs=4"):
+    with pytest.raises(ValueError, match="the model has outputs=10, order needs outputs=4"):
         fit(other, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")
     narrow = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=5, outputs=4, channels=6))
-    with pytest.raises(ValueError, match="the model has vocabulary=5, the task order has 6 symbols"):
+    with pytest.raises(ValueError, match="the model has vocabulary=5, order has 6 symbols"):
         fit(narrow, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")

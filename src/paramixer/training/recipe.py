@@ -215,10 +215,10 @@ def check_match(config: SequenceConfig, task: TaskInfo) -> None:
     }
     for name, (given, needed) in pairs.items():
         if given != needed:
-            raise ValueError(f"the model has {name}={given}, the task {task.name} needs {name}={needed}")
+            raise ValueError(f"the model has {name}={given}, {task.display_name} needs {name}={needed}")
     symbols = 0 if task.vocabulary is None else len(task.vocabulary)
     if (config.vocabulary or 0) < symbols:
-        raise ValueError(f"the model has vocabulary={config.vocabulary}, the task {task.name} has {symbols} symbols")
+        raise ValueError(f"the model has vocabulary={config.vocabulary}, {task.display_name} has {symbols} symbols")
     check_pooling(config)
 
 

@@ -83,8 +83,10 @@ def train(
     if resume is not None:
         _resume(resume, given, out, print_config, console)
         return
+    from paramixer.data.progress import show_progress
     from paramixer.data.summary_table import print_summary
-    from paramixer.training.runs.run import RunSettings, describe_run, start_run
+    from paramixer.training.distributed import build_accelerator
+    from paramixer.training.runs.run import RunSettings, check_run, describe_run, start_run
 
     if given.get("task") is None:
         raise ValueError("name a task or a file to train on; paramixer data list shows the tasks")
@@ -94,7 +96,12 @@ def train(
 
         print(yaml.safe_dump(describe_run(settings), sort_keys=False, allow_unicode=True), end="")
         return
-    start_run(settings, out, console=console, on_task=lambda data: print_summary(data, console))
+    folder = check_run(settings, out)
+    console.quiet = not build_accelerator().is_main_process
+    with show_progress(console) as progress:
+        data = settings.load_task(progress)
+    print_summary(data, console)
+    start_run(settings, folder, task=data, console=console)
 
 
 def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:

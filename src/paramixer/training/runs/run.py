@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,8 +125,8 @@ def start_run(
     settings: RunSettings,
     folder: Path | None = None,
     *,
+    task: Task | None = None,
     console: Console = _QUIET,
-    on_task: Callable[[Task], None] = lambda task: None,
     callbacks: Sequence[Callback] = (),
     test: bool = True,
 ) -> Outcome:
@@ -135,30 +135,40 @@ def start_run(
     Args:
         settings: of the run.
         folder: where to; None for a new one below runs/.
+        task: the data, where it is loaded already.
         console: shows what is chosen and how training goes.
-        on_task: called with the data before anything is built.
         callbacks: called after the loop's own.
         test: whether the model is evaluated on test in the end.
     """
-    settings.check()
-    settings, name = settings.with_absolute_paths(), settings.task
+    run = RunFolder(check_run(settings, folder))
     accelerator = build_accelerator()
     console = console if accelerator.is_main_process else _QUIET
-    run = RunFolder(folder or _name_folder(name))
+    # No process writes before all have looked.
+    accelerator.wait_for_everyone()
+    settings = settings.with_absolute_paths()
+    if task is None:
+        with show_progress(console) as progress:
+            task = settings.load_task(progress)
+    resolved = settings.resolve(task)
+    return _train(settings.complete(resolved), resolved, task, run, console, callbacks, test, resume=False)
+
+
+def check_run(settings: RunSettings, folder: Path | None = None) -> Path:
+    """Return the folder of a new run, or raise an error for what is wrong before any data is read.
+
+    Args:
+        settings: of the run.
+        folder: where to; None for a new one below runs/.
+    """
+    settings.check()
+    if settings.system != PARAMIXER:
+        registry.get(settings.system).check_installed()
+    run = RunFolder(folder or _name_folder(settings.task))
     if run.path.exists() and not run.path.is_dir():
         raise NotADirectoryError(f"{run.path} is a file; give a folder to write the run to")
     if run.config.exists():
         raise FileExistsError(f"there is a run in {run.path} already; resume it, or choose another folder")
-    # No process writes before all have looked.
-    accelerator.wait_for_everyone()
-    if settings.system != PARAMIXER:
-        registry.get(settings.system).check_installed()
-    with show_progress(console) as progress:
-        task = settings.load_task(progress)
-    if accelerator.is_main_process:
-        on_task(task)
-    resolved = settings.resolve(task)
-    return _train(settings.complete(resolved), resolved, task, run, console, callbacks, test, resume=False)
+    return run.path
 
 
 def resume_run(

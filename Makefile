@@ -58,7 +58,7 @@ sanitize: setup
 		--config-settings=cmake.define.PARAMIXER_SANITIZE=ON --config-settings=cmake.define.PARAMIXER_TEST_KERNELS=ON \
 		--config-settings=build-dir=build/sanitize .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu*.py tests/ops/test_dropout.py tests/ops/test_lookup.py
+		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu*.py tests/ops/test_dropout.py tests/ops/test_lookup.py tests/ops/test_ngrams.py
 
 clean:
 	rm -rf $(VENV) $(SANITIZED) build dist

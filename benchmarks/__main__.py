@@ -9,7 +9,7 @@ from typing import Annotated
 # The profiler's library writes a line to the terminal for each profile; read when torch is imported.
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 from rich.console import Console
 
 from benchmarks import block as block_benchmark
@@ -29,6 +29,7 @@ from benchmarks.scaling import ScalingOptions
 from benchmarks.step import StepOptions
 from benchmarks.targets import TargetsOptions
 from benchmarks.training import LoopOptions
+from paramixer.cli.dispatch import run_app
 from paramixer.files import replace_file
 
 _FLAGS = Parameter(name="*")
@@ -104,15 +105,7 @@ def show(record: Path, *, into: Path | None = None) -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Run a command. Returns 0, or 2 for a mistake of the caller, which is printed in one line, or 130 after Ctrl-C."""
-    try:
-        app(words, print_error=False, exit_on_error=False)
-    except KeyboardInterrupt as interrupt:
-        print(f"benchmarks: {str(interrupt) or 'interrupted'}", file=sys.stderr)
-        return 130
-    except (CycloptsError, ValueError, OSError) as error:
-        print(f"benchmarks: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    return 0
+    return run_app(app, "benchmarks", words)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.settings import Settings
 from paramixer.bench.case import Case
 from paramixer.bench.comparison import compare_implementations
-from paramixer.bench.implementations import IMPLEMENTATIONS, check_names
+from paramixer.bench.implementations import check_names, default_names
 from paramixer.bench.limits import measure_limits
 from paramixer.bench.status import Notify
 
@@ -18,8 +18,8 @@ from paramixer.bench.status import Notify
 class BlockOptions(Case, Settings):
     """Time every implementation of the same chain, forward and forward+backward."""
 
-    implementations: tuple[str, ...] = tuple(IMPLEMENTATIONS)
-    """Which implementations to compare; paramixer is always among them."""
+    implementations: tuple[str, ...] = ()
+    """Which implementations to compare; by default all that serve such a chain. Paramixer is always among them."""
 
     def __post_init__(self) -> None:
         Case.__post_init__(self)
@@ -39,7 +39,8 @@ def case_of(options: Case, quick: bool, shortest: int) -> Case:
 
 def measure(options: BlockOptions, notify: Notify) -> dict[str, Any]:
     """Return the machine's limits and the compared implementations."""
-    return compare_cases({"block": (options.case(), options.implementations)}, options, notify)
+    case = options.case()
+    return compare_cases({"block": (case, options.implementations or default_names(case))}, options, notify)
 
 
 def compare_cases(cases: Mapping[str, tuple[Case, Sequence[str]]], options: Settings, notify: Notify) -> dict[str, Any]:

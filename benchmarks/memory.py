@@ -133,6 +133,7 @@ def _training(job: Job) -> None:
 def _build_network(job: Job) -> tuple[Paramixer, torch.Tensor]:
     case = job.case
     config = ParamixerConfig(
+        layer="paper",
         length=case.length,
         features=2,
         outputs=1,

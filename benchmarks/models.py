@@ -131,7 +131,7 @@ def make_config(name: str, length: int, channels: int, hidden: int) -> SequenceC
         "positions": False,
         "pooling": "mean",
     }
-    paramixer = ParamixerConfig(**shared, hidden=hidden)
+    paramixer = ParamixerConfig(layer="paper", **shared, hidden=hidden)
     if name == PARAMIXER:
         return paramixer
     baseline = registry.configure(name, paramixer, None, {"hidden": hidden})

@@ -58,6 +58,10 @@ CASES: dict[str, tuple[Case, tuple[str, ...]]] = {
     "short, 4": (Case(batch=4, length=1024), ("compiled rolls", "softmax")),
     "image": (Case(batch=64, length=1024, protocol="cdil", links=3), ("rolls",)),
     "documents": (Case(batch=1, channels=100, hidden=128), ("rolls",)),
+    "heads": (
+        Case(batch=16, length=4096, protocol="cdil", links=9, heads=4, channels=64, inputs=64, hidden=16),
+        ("rolls", "head calls"),
+    ),
 }
 _PADDED = Case(batch=16)
 _SINGLE = Case(batch=1)
@@ -140,6 +144,18 @@ TARGETS: tuple[Target, ...] = (
         bound=1.3,
         sense="at most",
         read=_at("protocols", "cdil", "both", "growth"),
+    ),
+    Target(
+        what="4 heads of 16 channels, inputs and hidden 16, CDIL K = 9, 16 x 4096, against PyTorch rolls",
+        bound=5,
+        read=_times("heads", "rolls"),
+    ),
+    Target(what="the same heads against one call per head", bound=1.5, read=_times("heads", "head calls")),
+    Target(
+        what="the same heads: share of the GEMM peak, forward+backward",
+        bound=30,
+        unit="%",
+        read=_share("heads", "both"),
     ),
 )
 

@@ -4,10 +4,11 @@
 import sys
 from typing import Annotated
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 from rich.console import Console
 
 from experiments.reproduce import Name, Options, reproduce
+from paramixer.cli.dispatch import run_app
 
 app = App(
     name="python -m experiments",
@@ -31,15 +32,7 @@ def run(name: Name, /, *, options: Annotated[Options, Parameter(name="*")] = Opt
 
 def main(words: list[str] | None = None) -> int:
     """Run the command; returns 0, or 2 after a mistake of the caller, printed in one line, or 130 after Ctrl-C."""
-    try:
-        app(words, print_error=False, exit_on_error=False)
-    except KeyboardInterrupt as interrupt:
-        print(f"experiments: {str(interrupt) or 'interrupted'}", file=sys.stderr)
-        return 130
-    except (CycloptsError, ValueError, OSError) as error:
-        print(f"experiments: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    return 0
+    return run_app(app, "experiments", words)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from experiments import quick
 from experiments.cells import Cell, Overrides, settings_key
 from experiments.records import StoredRun, find_final, find_run, read_runs, write_run
 from paramixer.baselines import registry
@@ -115,7 +116,9 @@ class Sweep:
         if not is_finished:
             try:
                 # A run that only helps to choose is not evaluated on test.
-                if folder.config.is_file():
+                if settings.recipe == quick.QUICK:
+                    quick.train(settings, folder.path, callbacks=[watcher], test=not trial)
+                elif folder.config.is_file():
                     resume_run(folder.path, callbacks=[watcher], test=not trial)
                 else:
                     start_run(settings, folder.path, callbacks=[watcher], test=not trial)

@@ -63,3 +63,26 @@ def paramix(
             "none": matrix @ product,
         }[residual]
     return product @ values
+
+
+def paramix_heads(
+    inputs: Tensor,
+    values: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    offsets: list[list[list[int]]],
+    residual: str,
+    lengths: list[int],
+    ring: bool,
+) -> Tensor:
+    """Each head's product of dense matrices, applied to its slice of the channels; offsets are those of each head."""
+    width, channels = w1.shape[2], values.shape[2] // len(w1)
+    own = inputs.shape[2] != width
+    heads = []
+    for j, table in enumerate(offsets):
+        x = inputs[..., j * width : (j + 1) * width] if own else inputs
+        value = values[..., j * channels : (j + 1) * channels]
+        heads.append(paramix(x, value, w1[j], b1[j], w2[j], b2[j], table, residual, lengths, ring))
+    return torch.cat(heads, 2)

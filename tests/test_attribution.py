@@ -17,7 +17,7 @@ SETTINGS = {"length": 20, "vocabulary": 7, "outputs": 3, "channels": 6, "hidden"
 
 
 def build(**fields: object) -> pm.Paramixer:
-    config = pm.ParamixerConfig(**SETTINGS | fields)
+    config = pm.ParamixerConfig(layer="paper", **SETTINGS | fields)
     return pm.Paramixer(config, generator=torch.Generator().manual_seed(1)).double()
 
 
@@ -77,20 +77,20 @@ def test_evidence_is_gradient_times_input_and_occlusion_a_difference():
     model = build(positions=False).eval()
     explanation = pm.explain(model, tokens(), target=1, window=6)
     first = model.embed(tokens()[None]).values.detach().requires_grad_()
-    answer = model.answer(model.mix(Embedded(first)))[0]
+    answer = model.answer(model.mix(Embedded(first)), Embedded(first))[0]
     score = answer[1] - (answer[0] + answer[2]) / 2
     (gradient,) = torch.autograd.grad(score, first)
     torch.testing.assert_close(explanation.evidence, (gradient * first)[0].sum(-1).detach())
     for start, stop in ((0, 6), (6, 12), (12, 18), (18, 20)):
         occluded = first.detach().clone()
         occluded[0, start:stop] = first[0].mean(0).detach()
-        other = model.answer(model.mix(Embedded(occluded)))[0]
+        other = model.answer(model.mix(Embedded(occluded)), Embedded(occluded))[0]
         fall = score - (other[1] - (other[0] + other[2]) / 2)
         torch.testing.assert_close(explanation.occlusion[start:stop], fall.detach().expand(stop - start))
 
 
 def test_a_value_is_explained_too():
-    config = pm.ParamixerConfig(length=16, features=2, outputs=1, target="value", channels=4, hidden=4)
+    config = pm.ParamixerConfig(layer="paper", length=16, features=2, outputs=1, target="value", channels=4, hidden=4)
     explanation = pm.explain(pm.Paramixer(config), torch.randn(16, 2))
     assert explanation.target is None
     assert explanation.positions == (int(explanation.evidence.abs().argmax()),)
@@ -130,7 +130,7 @@ def test_what_cannot_be_explained_is_refused():
 
 
 def test_a_long_row_needs_no_square_matrix():
-    model = pm.Paramixer(pm.ParamixerConfig(length=16384, vocabulary=7, outputs=2, channels=4, hidden=4))
+    model = pm.Paramixer(pm.ParamixerConfig(layer="paper", length=16384, vocabulary=7, outputs=2, channels=4, hidden=4))
     rows = model.blocks[0].mixing_rows(model.embed(torch.randint(7, (1, 16384))).values, [77])
     assert rows.shape == (1, 1, 16384)
     assert (rows != 0).float().mean() > 0.99

@@ -12,8 +12,8 @@ from paramixer.bench.status import ignore
 def test_the_figures_are_those_of_the_plan():
     bounds = [(target.bound, target.unit, target.sense) for target in TARGETS]
     least = [bound for bound, unit, sense in bounds if (unit, sense) == ("x", "at least")]
-    assert least == [18, 5, 5, 4, 1.8, 18, 2, 4, 3, 1.7, 3]
-    assert [bound for bound, unit, sense in bounds if (unit, sense) == ("%", "at least")] == [55, 40, 60, 45]
+    assert least == [18, 5, 5, 4, 1.8, 18, 2, 4, 3, 1.7, 3, 5, 1.5]
+    assert [bound for bound, unit, sense in bounds if (unit, sense) == ("%", "at least")] == [55, 40, 60, 45, 30]
     assert [bound for bound, _, sense in bounds if sense == "at most"] == [20, 6, 1.5, 1.3, 1.3]
 
 

@@ -10,9 +10,9 @@ import pytest
 from experiments import figures, records
 from experiments.cells import CDIL, CHORD, Sources, override, settings_key
 from experiments.plan import EXPERIMENTS
+from experiments.quick import resolve_quick
 from experiments.reproduce import Name, Options, list_cells
 from experiments.tests.small import TINY
-from paramixer.training.recipe import resolve
 from paramixer.training.runs.run import RunSettings
 
 ROOT = Path(__file__).parents[2]
@@ -70,9 +70,10 @@ def test_baselines_have_the_recipe_of_paramixer(name):
 def test_a_baseline_takes_learning_rate_clip_and_head_factor_of_the_quick_recipe():
     settings = RunSettings(task="order", data={"length": 512, "train": 40, "validation": 8, "test": 8}, recipe="quick")
     task = settings.load_task()
-    ours, theirs = (resolve(task, recipe="quick", system=system) for system in ("paramixer", "transformer"))
-    assert theirs.training == ours.training
-    assert theirs.init.embedding_bound == ours.init.embedding_bound
+    ours, theirs = (resolve_quick(task, override(settings, {"system": name})) for name in ("paramixer", "transformer"))
+    assert theirs.resolved.training == ours.resolved.training
+    assert theirs.lr_factors == ours.lr_factors == {"head.linear.weight": "300/length"}
+    assert theirs.resolved.init.embedding_bound == ours.init.embedding_bound
 
 
 def test_the_papers_genomes_are_run_as_the_paper_did():

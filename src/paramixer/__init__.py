@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from paramixer.links import Cdil, Chord, Links
     from paramixer.nn.block import ParamixerBlock
     from paramixer.nn.config import ParamixerConfig
+    from paramixer.nn.layer import ParamixerLayer
     from paramixer.nn.model import Paramixer
     from paramixer.ops import backend, backends, link_mix, paramix, release_memory
     from paramixer.recipes.presets import preset
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         "ParamixerBlock",
         "ParamixerClassifier",
         "ParamixerConfig",
+        "ParamixerLayer",
         "ParamixerRegressor",
         "TrainingOptions",
         "__version__",
@@ -60,6 +62,7 @@ _PUBLIC = {
     "Links": ("links", "Links"),
     "Paramixer": ("nn.model", "Paramixer"),
     "ParamixerBlock": ("nn.block", "ParamixerBlock"),
+    "ParamixerLayer": ("nn.layer", "ParamixerLayer"),
     "ParamixerClassifier": ("sklearn", "ParamixerClassifier"),
     "ParamixerConfig": ("nn.config", "ParamixerConfig"),
     "ParamixerRegressor": ("sklearn", "ParamixerRegressor"),

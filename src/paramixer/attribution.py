@@ -1,9 +1,13 @@
 """Explain a model's answer to one sequence: which positions mix with which, and which speak for the class.
 
-Everything is a product of the chain with vectors; no N x N array is formed. Rows and columns of a block's mixing matrix
-are exact. Across blocks there are two summaries: the product of the blocks' mixing matrices, a rollout that leaves out
-what g does in between, and the exact norm of the derivative of a position's values with respect to every position of
-the input. Derivatives, evidence and occlusion need no mixing matrix and work for baselines too.
+Everything is a product of the chain with vectors; no N x N array is formed. Rows and columns of a chain's mixing matrix
+are exact; the paper's network has a chain for each block, the default network one for each head of each layer. Across
+blocks there are two summaries: the product of the blocks' mixing matrices, a rollout that leaves out what g does in
+between, and the exact norm of the derivative of a position's values with respect to every position of the input. The
+rollout is the paper's network's alone: layers have norms and gates between their chains. Derivatives, evidence and
+occlusion need no mixing matrix and work for baselines too.
+
+Where windows of several positions are mixed as one, all positions of a window have the window's numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from paramixer.nn.layer import ParamixerLayer
 from paramixer.nn.model import Paramixer
+from paramixer.nn.paper import PaperParamixer
 from paramixer.nn.sequence_model import Embedded, SequenceModel
 
 # How many occluded copies of a sequence make a batch.
@@ -50,12 +56,14 @@ class Explanation:
     """The model's answer ``[outputs]``, or a single value."""
     target: int | None
     """The class that the evidence is for; None for a value."""
+    chains: tuple[str, ...]
+    """Names of the chains, such as "block 1" or "layer 2, head 3". Empty for a baseline."""
     rows: Tensor | None
-    """``[blocks, positions, length]``: rows of each block's mixing matrix. None for a baseline."""
+    """``[chains, positions, length]``: rows of each chain's mixing matrix. None for a baseline."""
     columns: Tensor | None
-    """``[blocks, positions, length]``: columns of each block's mixing matrix. None for a baseline."""
+    """``[chains, positions, length]``: columns of each chain's mixing matrix. None for a baseline."""
     rollout: Tensor | None
-    """``[positions, length]``: rows of the product of all mixing matrices. None for a baseline."""
+    """``[positions, length]``: rows of the product of all mixing matrices. None but for the paper's network."""
     jacobian: Tensor | None
     """``[positions, length]``: norm of the derivative of a position's final values with respect to every position's
     input. None without derivatives."""
@@ -132,49 +140,73 @@ def _explain(
     derivatives: bool,
     progress: Progress,
 ) -> Explanation:
-    length = len(inputs)
+    length, stride = len(inputs), model.window
     with torch.no_grad():
         # Without the tokens: values are changed and differentiated below.
         embedded = model.embed(inputs[None])._replace(tokens=None)
         answer = _answer(model, embedded)[0]
+    mixed = -(-length // stride)
     if model.config.target == "class" and target is None:
         target = int(answer.argmax())
-    evidence = _compute_evidence(model, embedded, target)[:length]
+
+    def by_position(of_windows: Tensor) -> Tensor:
+        return of_windows[..., :mixed].repeat_interleave(stride, -1)[..., :length]
+
+    evidence = _compute_evidence(model, embedded, target)
     if positions is None:
-        positions = [0 if model.config.pooling == "cls" else int(evidence.abs().argmax())]
+        positions = [0 if model.config.pooling == "cls" else int(by_position(evidence).abs().argmax())]
+    places = [position // stride for position in positions]
     rows = columns = rollout = None
     if isinstance(model, Paramixer):
-        rows, columns = _compute_maps(model, embedded, positions, length)
-        rollout = _compute_rollout(model, embedded, positions)[:, :length]
-    window = window or max(1, -(-length // _WINDOWS))
+        rows, columns = (by_position(maps) for maps in _compute_maps(model, embedded, places))
+        if isinstance(model, PaperParamixer):
+            rollout = _compute_rollout(model, embedded, places)[:, :length]
+    # A whole number of windows of the model.
+    window = -(-(window or -(-length // _WINDOWS)) // stride) * stride
+    occlusion = _compute_occlusion(model, embedded, target, mixed, window // stride, progress)
     return Explanation(
         positions=tuple(positions),
         length=length,
         answer=answer,
         target=target,
+        chains=name_chains(model),
         rows=rows,
         columns=columns,
         rollout=rollout,
-        jacobian=_compute_jacobian(model, embedded, positions, progress)[:, :length] if derivatives else None,
-        evidence=evidence,
-        occlusion=_compute_occlusion(model, embedded, target, length, window, progress),
+        jacobian=by_position(_compute_jacobian(model, embedded, places, progress)) if derivatives else None,
+        evidence=by_position(evidence) / stride,
+        occlusion=by_position(occlusion),
         window=window,
     )
 
 
+def name_chains(model: SequenceModel) -> tuple[str, ...]:
+    """Return the names of a model's chains, such as "block 1" or "layer 2, head 3"; none for a baseline."""
+    if not isinstance(model, Paramixer):
+        return ()
+    names = []
+    for number, block in enumerate(model.paramixer_blocks(), 1):
+        if isinstance(block, ParamixerLayer):
+            names += [f"layer {number}, head {head}" for head in range(1, block.heads + 1)]
+        else:
+            names.append(f"block {number}")
+    return tuple(names)
+
+
 def _answer(model: SequenceModel, embedded: Embedded) -> Tensor:
-    return model.answer(model.mix(embedded), embedded.lengths)
+    return model.answer(model.mix(embedded), embedded)
 
 
-def _compute_maps(model: Paramixer, embedded: Embedded, positions: Sequence[int], length: int) -> tuple[Tensor, Tensor]:
-    """Return rows and columns of every block's mixing matrix, each ``[blocks, positions, length]``."""
+def _compute_maps(model: Paramixer, embedded: Embedded, positions: Sequence[int]) -> list[Tensor]:
+    """Return rows and columns of every chain's mixing matrix, each ``[chains, positions, N]``."""
     blocks = list(zip(model.paramixer_blocks(), model.link_inputs(embedded), strict=True))
-    rows = [block.mixing_rows(inputs, positions, embedded.lengths) for block, inputs in blocks]
-    columns = [block.mixing_columns(inputs, positions, embedded.lengths) for block, inputs in blocks]
-    return torch.cat(rows)[..., :length], torch.cat(columns)[..., :length]
+    rows = [block.mixing_rows(inputs, positions, embedded.lengths)[0] for block, inputs in blocks]
+    columns = [block.mixing_columns(inputs, positions, embedded.lengths)[0] for block, inputs in blocks]
+    # With heads a block has several chains.
+    return [torch.cat([part.reshape(-1, *part.shape[-2:]) for part in maps]) for maps in (rows, columns)]
 
 
-def _compute_rollout(model: Paramixer, embedded: Embedded, positions: Sequence[int]) -> Tensor:
+def _compute_rollout(model: PaperParamixer, embedded: Embedded, positions: Sequence[int]) -> Tensor:
     """Return rows of the product of all blocks' mixing matrices, ``[positions, N]``."""
     vectors = embedded.values.new_zeros(1, embedded.values.shape[1], len(positions))
     vectors[0, list(positions), range(len(positions))] = 1
@@ -188,7 +220,7 @@ def _compute_jacobian(model: SequenceModel, embedded: Embedded, positions: Seque
     """Return the norm of the derivative of each position's mixed values by each position of X0, ``[positions, N]``."""
     start = embedded.values.detach().requires_grad_()
     with torch.enable_grad():
-        mixed = model.mix(Embedded(start, embedded.lengths))
+        mixed = model.mix(embedded._replace(values=start))
         norms = start.new_zeros(len(positions), start.shape[1])
         for row, position in zip(norms, positions, strict=True):
             for value in progress(mixed[0, position].unbind(), "derivatives of the channels"):
@@ -209,7 +241,7 @@ def _compute_evidence(model: SequenceModel, embedded: Embedded, target: int | No
     """Return gradient times input of the score, ``[N]``."""
     start = embedded.values.detach().requires_grad_()
     with torch.enable_grad():
-        score = _score(_answer(model, Embedded(start, embedded.lengths)), target)
+        score = _score(_answer(model, embedded._replace(values=start)), target)
         (gradient,) = torch.autograd.grad(score.sum(), start)
     return (gradient * embedded.values)[0].sum(-1)
 
@@ -230,7 +262,8 @@ def _compute_occlusion(
         for row, start in zip(occluded, batch, strict=True):
             row[start : min(start + window, length)] = mean
         expanded = None if lengths is None else lengths.expand(len(batch))
-        scores = _score(_answer(model, Embedded(occluded, expanded)), target)
+        bag = None if embedded.bag is None else embedded.bag.expand(len(batch), -1)
+        scores = _score(_answer(model, Embedded(occluded, expanded, bag=bag)), target)
         for score, start in zip(scores, batch, strict=True):
             falls[start : start + window] = full - score
     return falls

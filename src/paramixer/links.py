@@ -71,18 +71,21 @@ class Chord(LinkPattern):
 
 @dataclass(frozen=True)
 class Cdil(LinkPattern):
-    """Factor m links to (links-1)/2 neighbors on either side, 2^m apart: a circular dilated convolution.
+    """Factor m links to (links-1)/2 neighbors on either side, base^m apart: a circular dilated convolution.
 
-    The order is ``[0, d, 2d, ... hd, -d, -2d, ... -hd]`` with d = 2^m and m from 0. (Counting m from 1, as the paper's
-    equation reads literally, makes every distance even and leaves half of the mixing matrix empty on an even ring.)
+    The order is ``[0, d, 2d, ... hd, -d, -2d, ... -hd]`` with d = base^m and m from 0. (Counting m from 1, as the
+    paper's equation reads literally, makes every distance even and leaves half of the mixing matrix empty on an even
+    ring.) The paper's base is 2. With a larger one, fewer factors reach every position.
 
     Attributes:
         links: K, links per position; odd.
-        factors: M, factors per chain; by default ceil(log2 N).
+        factors: M, factors per chain; by default ceil(log2 N) with base 2, else as many as reach every position.
+        base: the dilation grows by it from factor to factor; 2 to links, beyond which positions are left out.
     """
 
     links: int = 9
     factors: int | None = None
+    base: int = 2
 
     def __post_init__(self) -> None:
         whole_number("links", self.links)
@@ -92,12 +95,26 @@ class Cdil(LinkPattern):
                 f"links={self.links} is even; CDIL links a position to itself and to as many on its left as on its "
                 f"right: use {self.links - 1} or {self.links + 1}"
             )
+        if whole_number("base", self.base) != 2 and not 2 < self.base <= self.links:
+            raise ValueError(
+                f"base={self.base} with links={self.links}; dilations that grow by more than the links leave positions "
+                f"out of reach: use 2 to {max(2, self.links)}"
+            )
 
     def rows(self, length: int) -> list[list[int]]:
         """Return one row per factor, each with its own dilation."""
         steps = range(1, (self.links - 1) // 2 + 1)
-        one_sided = [0, *steps, *(-step for step in steps)]
-        return [[2**m * step for step in one_sided] for m in range(self.factors or log2_ceil(length))]
+        both_sides = [0, *steps, *(-step for step in steps)]
+        factors = self.factors or (log2_ceil(length) if self.base == 2 else self._enough(length))
+        return [[self.base**m * step for step in both_sides] for m in range(factors)]
+
+    def _enough(self, length: int) -> int:
+        """Return how many factors reach from one end of the sequence to the other."""
+        factors, reach = 0, 0
+        while factors == 0 or reach < length - 1:
+            reach += (self.links - 1) // 2 * self.base**factors
+            factors += 1
+        return factors
 
 
 @dataclass(frozen=True)
@@ -139,11 +156,17 @@ class Links(LinkPattern):
 PROTOCOLS: dict[str, type[Chord] | type[Cdil]] = {"chord": Chord, "cdil": Cdil}
 
 
-def named_pattern(name: str, links: int | None = None, factors: int | None = None) -> LinkPattern:
-    """Return the link pattern of this name; links and factors left None take its defaults."""
+def named_pattern(
+    name: str, links: int | None = None, factors: int | None = None, base: int | None = None
+) -> LinkPattern:
+    """Return the link pattern of this name; links, factors and base left None take its defaults."""
     if name not in PROTOCOLS:
         raise ValueError(f"there is no protocol {name!r}; choose from {', '.join(PROTOCOLS)} or give a Links table")
     given = {"links": links, "factors": factors}
+    if base is not None:
+        if name != "cdil":
+            raise ValueError(f"base={base} is for cdil, whose dilations grow by it; leave it out with {name}")
+        given["base"] = base
     return PROTOCOLS[name](**{key: count for key, count in given.items() if count is not None})
 
 

@@ -35,7 +35,8 @@ from paramixer.training.recipe import resolve
 _LEAST_HELD_OUT = 20
 # Evaluations on validation in a whole fit.
 _EVALUATIONS = 10
-# Batch size of predictions, unless the estimator has one.
+# Sequences shorter than this are predicted one by one, others in batches.
+_SHORT = 64
 _BATCH = 32
 
 
@@ -150,9 +151,12 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     def _predict(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "model_")
         sequences = [self._encode(sample) for sample in self._samples(X, fitting=False)]
+        # Products of very short sequences round differently at other places of a batch; a sample's answer should not
+        # depend on the others.
+        batch = 1 if self.length_ < _SHORT else _BATCH
         split = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
         collate = Collate(0 if self.vocabulary_ is None else self.vocabulary_.pad or 0, with_lengths=True)
-        answers, _ = predict_split(self.model_, split, self.batch or _BATCH, collate, build_accelerator())
+        answers, _ = predict_split(self.model_, split, batch, collate, build_accelerator())
         return answers.double().numpy()
 
     def _samples(self, X: Any, fitting: bool) -> list[Any]:

@@ -238,4 +238,4 @@ def test_a_closed_form_model_has_no_layers():
     with pytest.raises(ValueError, match="ngrams is a whole model, without layers"):
         registry.make_layer(config("ngrams"))
     with pytest.raises(TypeError, match="config is a ParamixerConfig, expected a BaselineConfig"):
-        registry.build(pm.ParamixerConfig(length=8, vocabulary=9, outputs=3))
+        registry.build(pm.ParamixerConfig(layer="paper", length=8, vocabulary=9, outputs=3))

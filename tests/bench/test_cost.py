@@ -11,6 +11,7 @@ from paramixer.bench.limits import DEFAULT, Limits
 CASES = [
     Case(batch=3, length=33, channels=5, inputs=6, hidden=7),
     Case(batch=1, length=64, protocol="cdil", links=9, channels=8, hidden=16, factors=2),
+    Case(batch=2, length=20, links=3, channels=12, inputs=6, hidden=5, heads=3),
 ]
 
 

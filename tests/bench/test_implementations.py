@@ -5,13 +5,14 @@ import torch
 
 from paramixer.bench import verification
 from paramixer.bench.case import Case
-from paramixer.bench.implementations import IMPLEMENTATIONS, PARAMIXER
+from paramixer.bench.implementations import IMPLEMENTATIONS, PARAMIXER, default_names
 
 CASES = [
     Case(length=63, channels=5, hidden=7),
     Case(batch=1, length=64, protocol="cdil", links=3, channels=8, inputs=3, hidden=4),
     Case(batch=3, length=9, factors=1, links=2, channels=1, hidden=1),
 ]
+HEADS = Case(batch=2, length=20, protocol="cdil", links=3, channels=12, inputs=6, hidden=5, heads=3)
 EAGER = [name for name, entry in IMPLEMENTATIONS.items() if entry.same_function and name != "compiled rolls"]
 
 
@@ -27,7 +28,17 @@ def assert_agrees(name: str, case: Case) -> None:
 @pytest.mark.parametrize("name", EAGER)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_implementation_computes_the_same_output_and_gradients(name, case):
-    assert_agrees(name, case)
+    if name in default_names(case):
+        assert_agrees(name, case)
+
+
+def test_implementations_that_serve_heads_compute_the_same():
+    assert default_names(HEADS) == ("paramixer", "rolls", "compiled rolls", "gather", "head calls")
+    for name in set(default_names(HEADS)) - {"compiled rolls"}:
+        assert_agrees(name, HEADS)
+    assert IMPLEMENTATIONS["scatter"].reason_to_skip(HEADS) == "not written for heads"
+    assert IMPLEMENTATIONS["head calls"].reason_to_skip(CASES[0]) == "the chain has no heads"
+    assert "head calls" not in default_names(CASES[0])
 
 
 @pytest.mark.slow
@@ -63,5 +74,7 @@ def test_inputs_and_parameters_require_gradients_and_are_the_same_in_every_run()
 def test_impossible_cases_are_refused():
     with pytest.raises(ValueError, match="hidden=0"):
         Case(hidden=0)
+    with pytest.raises(ValueError, match="inputs=5 cannot be divided among 4 heads"):
+        Case(channels=8, inputs=5, heads=4)
     with pytest.raises(ValueError, match="links=4 is even"):
         Case(protocol="cdil", links=4)

@@ -102,7 +102,6 @@ def test_the_command_line_overrules_a_file_wherever_it_stands(capsys):
     [
         ("training.learning_rate=1e-3", "training", {"learning_rate": 0.001}),
         ("training.minutes=2", "training", {"minutes": 2}),
-        ("training.lr_factors={'*.links': 0.03}", "training", {"lr_factors": {"*.links": 0.03}}),
         ("training.compile=true", "training", {"compile": True}),
         ("training.clip=null", "training", {"clip": None}),
         ("model.table=[[0, 1], [0, 2]]", "model", {"table": [[0, 1], [0, 2]]}),
@@ -119,9 +118,9 @@ def test_values_are_read_as_the_type_of_their_key(assignment, section, value):
 
 
 def test_a_file_has_numbers_with_exponents_as_the_command_line_has():
-    Path("c.yaml").write_text("training: {learning_rate: 1e-3, lr_factors: {'*.links': 3e-2}}\ndata: {label: 1e-3}\n")
+    Path("c.yaml").write_text("training: {learning_rate: 1e-3}\ndata: {label: 1e-3}\n")
     assert merge_settings(Path("c.yaml"), [], {}) == {
-        "training": {"learning_rate": 0.001, "lr_factors": {"*.links": 0.03}},
+        "training": {"learning_rate": 0.001},
         "data": {"label": "1e-3"},
     }
 

@@ -16,7 +16,15 @@ from paramixer.baselines import registry
 from paramixer.nn import pretrained
 
 CONFIG = pm.ParamixerConfig(
-    length=16, outputs=3, vocabulary=7, channels=4, hidden=5, protocol="links", table=[[0, 1], [0, -6]], pad=0
+    layer="paper",
+    length=16,
+    outputs=3,
+    vocabulary=7,
+    channels=4,
+    hidden=5,
+    protocol="links",
+    table=[[0, 1], [0, -6]],
+    pad=0,
 )
 IDS = torch.arange(16).remainder(7).reshape(1, 16)
 
@@ -61,7 +69,7 @@ def test_a_loaded_model_can_go_on_learning(folder):
 
 def test_the_folder_holds_data_only(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
-    assert json.loads((folder / "config.json").read_text())["format"] == 2
+    assert json.loads((folder / "config.json").read_text())["format"] == 3
 
 
 def test_saving_again_replaces_the_model(folder):
@@ -118,8 +126,8 @@ DAMAGES = {
     "foreign config": (lambda f: (f / "config.json").write_text('{"model_type": "bert"}'), "another library's model"),
     "config is a list": (lambda f: (f / "config.json").write_text("[1]"), "does not describe a Paramixer"),
     "newer format": (
-        lambda f: edit_config(f, format=3),
-        "has format 3, .* reads up to format 2; install a newer paramixer",
+        lambda f: edit_config(f, format=4),
+        "has format 4, .* reads up to format 3; install a newer paramixer",
     ),
     "no format": (lambda f: edit_config(f, format=None), "has format None, which no version"),
     "format true": (lambda f: edit_config(f, format=True), "has format True, which no version"),
@@ -195,7 +203,7 @@ def test_folders_of_format_1_are_read(name, tmp_path):
     torch.testing.assert_close(model(ids), expected)
     model.save_pretrained(tmp_path)
     document = json.loads((tmp_path / "config.json").read_text())
-    assert document["format"] == 2
+    assert document["format"] == 3
     assert (
         document["model_type"]
         == pretrained.model_type(tmp_path)

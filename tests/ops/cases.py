@@ -69,6 +69,26 @@ def make_chain(
     ]
 
 
+def make_heads(
+    generator: Generator,
+    offsets: Tensor,
+    batch: int = 2,
+    length: int = 7,
+    inputs: int = 3,
+    channels: int = 4,
+    hidden: int = 5,
+    shared: bool = False,
+    dtype: torch.dtype = torch.float64,
+) -> list[Tensor]:
+    """The same for a chain with heads and offsets ``[heads, factors, links]``; inputs and channels are those of a head.
+
+    With ``shared`` all heads read the same inputs, otherwise each has its own slice.
+    """
+    heads = [make_chain(generator, table, batch, length, inputs, channels, hidden, dtype) for table in offsets]
+    x, values, *parameters = zip(*heads, strict=True)
+    return [x[0] if shared else torch.cat(x, 2), torch.cat(values, 2), *(torch.stack(one) for one in parameters)]
+
+
 def put_nan_past(tensor: Tensor, lengths: list[int] | None) -> Tensor:
     """The tensor with NaN in the rows past each sequence's length."""
     if lengths is None:

@@ -39,8 +39,7 @@ def test_link_mix_gradcheck(ring, lengths, generator):
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 def test_paramix_gradcheck(ring, lengths, residual, generator):
-    sizes = {"batch": 2, "length": 6, "inputs": 2, "channels": 2, "hidden": 3}
-    tensors = [tensor.requires_grad_() for tensor in cases.make_chain(generator, OFFSETS, **sizes)]
+    tensors = [tensor.requires_grad_() for tensor in cases.make_chain(generator, OFFSETS, 2, 6)]
     run = functools.partial(
         pm.paramix, offsets=OFFSETS, residual=residual, lengths=lengths, ring=ring, checkpoint_every=2
     )

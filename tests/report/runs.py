@@ -71,6 +71,7 @@ def train_run(folder: Path, kind: str) -> Path:
         case "ngrams":
             task, data, system, model = str(write_hostile_table(folder)), _HOSTILE_DATA, "ngrams", {}
     out = folder / kind
-    init = {"name": "identity"} if system == "paramixer" else {}
+    # A file of a user gets the default network, which has no other initialization.
+    init = {"name": "identity"} if system == "paramixer" and kind != "hostile" else {}
     start_run(RunSettings(task=task, data=data, system=system, model=model, init=init, training=_SHORT, seed=1), out)
     return out

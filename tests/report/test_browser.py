@@ -133,7 +133,16 @@ def test_rows_columns_and_rollout_on_the_page_are_those_of_the_model(open_page, 
 @pytest.mark.parametrize(("residual", "ring"), [("block", True), ("none", True), ("factor", False), ("block", False)])
 def test_every_residual_on_the_page_is_that_of_the_model(driver, tmp_path, residual, ring):
     config = pm.ParamixerConfig(
-        length=20, vocabulary=6, outputs=2, channels=6, hidden=5, residual=residual, ring=ring, protocol="cdil", links=3
+        layer="paper",
+        length=20,
+        vocabulary=6,
+        outputs=2,
+        channels=6,
+        hidden=5,
+        residual=residual,
+        ring=ring,
+        protocol="cdil",
+        links=3,
     )
     model = pm.Paramixer(config, generator=torch.Generator().manual_seed(3)).eval()
     page = _open_explorer(driver, tmp_path, model, 20)
@@ -238,7 +247,7 @@ def test_hostile_text_shows_as_text_and_runs_nothing(open_page):
 
 
 def test_a_page_for_16384_positions_is_small_and_quick(driver, tmp_path):
-    config = pm.ParamixerConfig(length=16384, vocabulary=6, outputs=2, channels=32, hidden=32, links=15)
+    config = pm.ParamixerConfig(layer="paper", length=16384, vocabulary=6, outputs=2, channels=32, hidden=32, links=15)
     page = _open_explorer(driver, tmp_path, pm.Paramixer(config).eval(), 16384)
     assert (tmp_path / "page.html").stat().st_size < 10e6
     assert page.errors() == []

@@ -115,7 +115,9 @@ def test_a_sequence_of_changed_data_is_refused(run, tmp_path):
 
 
 def test_titles_of_maps_can_be_read_alone():
-    model = pm.Paramixer(pm.ParamixerConfig(length=8, vocabulary=9, outputs=2, channels=4, hidden=4, blocks=2))
+    model = pm.Paramixer(
+        pm.ParamixerConfig(layer="paper", length=8, vocabulary=9, outputs=2, channels=4, hidden=4, blocks=2)
+    )
     explanation = pm.explain(model, torch.arange(1, 9), [5], window=4)
     assert [title for title, _ in list_maps(explanation)] == [
         "row 5 of the mixing matrix A, block 1",
@@ -130,7 +132,7 @@ def test_titles_of_maps_can_be_read_alone():
 
 
 def test_letters_that_the_font_lacks_and_mathematics_are_drawn():
-    model = pm.Paramixer(pm.ParamixerConfig(length=8, vocabulary=9, outputs=2, channels=4, hidden=4))
+    model = pm.Paramixer(pm.ParamixerConfig(layer="paper", length=8, vocabulary=9, outputs=2, channels=4, hidden=4))
     explanation = pm.explain(model, torch.arange(1, 9))
     png = draw_explanation(SequenceView("text", tuple("$a^𠜎🧬\nש$")), explanation, "$\\frac{$ 𠜎")
     assert Image.open(io.BytesIO(png)).width > 500

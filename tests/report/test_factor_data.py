@@ -21,7 +21,16 @@ def unpack(block: dict, length: int) -> np.ndarray:
 @pytest.mark.parametrize(("padding", "count"), [("symbol", 20), ("symbol", 13), ("length", 13)])
 def test_packed_factors_are_the_model_s_up_to_rounding(padding, count):
     config = pm.ParamixerConfig(
-        length=20, vocabulary=7, outputs=3, channels=6, hidden=5, blocks=2, pooling="mean", padding=padding, pad=0
+        layer="paper",
+        length=20,
+        vocabulary=7,
+        outputs=3,
+        channels=6,
+        hidden=5,
+        blocks=2,
+        pooling="mean",
+        padding=padding,
+        pad=0,
     )
     model = pm.Paramixer(config, generator=torch.Generator().manual_seed(0)).eval()
     tokens = torch.randint(1, 7, (count,), generator=torch.Generator().manual_seed(1))
@@ -38,7 +47,7 @@ def test_packed_factors_are_the_model_s_up_to_rounding(padding, count):
 
 
 def test_blocks_beyond_the_size_limit_are_omitted():
-    config = pm.ParamixerConfig(length=16, vocabulary=7, outputs=3, channels=6, hidden=5, blocks=3)
+    config = pm.ParamixerConfig(layer="paper", length=16, vocabulary=7, outputs=3, channels=6, hidden=5, blocks=3)
     model = pm.Paramixer(config).eval()
     tokens = torch.ones(16, dtype=torch.int64)
     block_size = pack_factors(model, tokens, 10**6).size // 3

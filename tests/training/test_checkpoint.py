@@ -112,7 +112,7 @@ def test_batches_by_length_resume_exactly(tmp_path):
     info = TaskInfo(name="sums", preset="adding", metric="mse", target="value", length=12, features=1)
     task = Task.from_splits(info, {"train": split(33), "validation": split(9), "test": split(7)}, "0" * 64)
     config = pm.ParamixerConfig(
-        length=12, features=1, outputs=1, target="value", channels=6, hidden=5, padding="length"
+        layer="paper", length=12, features=1, outputs=1, target="value", channels=6, hidden=5, padding="length"
     )
     ends = {}
     for name, stops in (("whole", [12]), ("parts", [4, 8, 12])):

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 pytestmark = pytest.mark.slow
 
@@ -22,14 +24,19 @@ from paramixer.training.inference import predict_split
 from paramixer.training.batches import Collate
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
+from table_model import TableModel, make_model
+from paramixer.training import factory
 from training import tiny
 
-folder, batch = Path(sys.argv[1]), int(sys.argv[2])
+folder, batch, with_tables = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "tables"
 torch.set_num_threads(1)
 accelerator = Accelerator(cpu=True)
-model = tiny.model()
+model = make_model() if with_tables else tiny.model()
+if with_tables:
+    factory.load_model = TableModel.from_pretrained
 model.dropout.p = model.blocks[0].dropout.p = 0.0
-options = TrainingOptions(steps=50, batch=batch, log_every=1, evaluate_every=25, learning_rate=0.01)
+clip = 0.5 if with_tables else None
+options = TrainingOptions(steps=50, batch=batch, log_every=1, evaluate_every=25, learning_rate=0.01, clip=clip)
 # 41 sequences: the last batch of an epoch leaves one process with nothing.
 fit(model, tiny.task(train=41, test=1001), options, folder=folder / "run", seed=3)
 answers, targets = predict_split(model, tiny.task(test=1001).test, 16, Collate(0, False), accelerator)
@@ -39,7 +46,7 @@ print("rank", accelerator.process_index, "of", accelerator.num_processes)
 """
 
 
-def launch(folder: Path, processes: int, batch: int) -> str:
+def launch(folder: Path, processes: int, batch: int, kind: str = "plain") -> str:
     folder.mkdir()
     (folder / "worker.py").write_text(WORKER)
     with socket.socket() as found:
@@ -57,7 +64,7 @@ def launch(folder: Path, processes: int, batch: int) -> str:
     for rank in range(processes):
         ranked = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
         own = {name: value for name, value in environment.items() if processes > 1 or name != "WORLD_SIZE"}
-        command = [sys.executable, str(folder / "worker.py"), str(folder), str(batch)]
+        command = [sys.executable, str(folder / "worker.py"), str(folder), str(batch), kind]
         running.append(
             subprocess.Popen(command, env=own | ranked, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         )
@@ -89,6 +96,15 @@ def test_two_processes_learn_as_one_with_twice_the_batch(runs):
     assert one[-1] != one[0]
     tokens = [lines(runs[name], "train")[-1]["tokens"] for name in ("one", "two")]
     assert tokens[0] == tokens[1]
+
+
+def test_two_processes_train_tables_as_one_does(tmp_path):
+    launch(tmp_path / "one", 1, 8, "tables"), launch(tmp_path / "two", 2, 4, "tables")
+    one, two = ([line["loss"] for line in lines(tmp_path / name, "train")] for name in ("one", "two"))
+    assert len(one) == 50
+    assert two == pytest.approx(one, abs=1e-4)
+    stored = [load_file(tmp_path / name / "run" / "model" / "model.safetensors") for name in ("one", "two")]
+    assert torch.equal(stored[0]["tables.weight:rows"], stored[1]["tables.weight:rows"])
 
 
 def test_every_item_is_answered_exactly_once_and_in_order(runs):

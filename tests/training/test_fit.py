@@ -24,6 +24,7 @@ from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import learning_rate
 from paramixer.training.options import TrainingOptions
 from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import resume_run
 from training import tiny
 
 
@@ -81,16 +82,25 @@ def test_the_model_is_chosen_on_validation_and_test_is_evaluated_once(errors, lo
     assert outcome.validation == min(errors)
 
 
-@pytest.mark.parametrize(
-    "rates", [{}, {"lr_factors": {"blocks.*.[wb][12]": 0.5, "head.linear.weight": 0.25}}], ids=["one rate", "rates"]
-)
+def group(model: pm.Paramixer, links: float = 0.5, head: float = 0.25) -> list[dict[str, object]]:
+    """Return groups of all parameters, in another order than the model's."""
+    named = dict(model.named_parameters())
+    slow = {"head.linear.weight": head} | {name: links for name in named if is_link(name)}
+    rest = [parameter for name, parameter in named.items() if name not in slow]
+    return [*({"params": [named[name]], "lr_factor": factor} for name, factor in slow.items()), {"params": rest}]
+
+
+def is_link(name: str) -> bool:
+    return name.rpartition(".")[2] in ("w1", "b1", "w2", "b2")
+
+
+@pytest.mark.parametrize("groups", [None, group], ids=["one group", "groups"])
 @pytest.mark.parametrize("stop", [1, 4, 5, 8, 11])
-def test_a_run_that_is_resumed_ends_with_the_same_bits(stop, rates, tmp_path):
-    options = dataclasses.replace(tiny.OPTIONS, **rates)
-    whole, outcome = tiny.run(tmp_path / "whole", options)
-    tiny.run(tmp_path / "parts", dataclasses.replace(options, steps=stop))
+def test_a_run_that_is_resumed_ends_with_the_same_bits(stop, groups, tmp_path):
+    whole, outcome = tiny.run(tmp_path / "whole", groups=groups)
+    tiny.run(tmp_path / "parts", dataclasses.replace(tiny.OPTIONS, steps=stop), groups=groups)
     # What was evaluated only because the run ended there is no part of the longer run.
-    resumed, again = tiny.run(tmp_path / "parts", options, resume=True)
+    resumed, again = tiny.run(tmp_path / "parts", resume=True, groups=groups)
     if stop % 4 == 0:
         assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
         assert again == outcome
@@ -266,20 +276,51 @@ def test_the_learning_rate_falls_along_the_minutes_where_they_end_the_run(tmp_pa
     assert rates[-1] < 0.1 * rates[0]
 
 
-def test_learning_rate_factors_scale_the_steps_of_their_parameters(tmp_path):
+def test_parameter_groups_scale_the_learning_rate_of_their_parameters(tmp_path):
     moved = []
-    for share in (1.0, 0.25):
+    for groups in (None, lambda model: group(model, 0.25, 0.0625)):
         before = tiny.model().state_dict()
-        factors = {"blocks.*.[wb][12]": share, "head.linear.weight": share**2}
-        options = dataclasses.replace(tiny.OPTIONS, steps=1, lr_factors=factors)
-        model, _ = tiny.run(tmp_path / str(share), options)
+        options = dataclasses.replace(tiny.OPTIONS, steps=1)
+        model, _ = tiny.run(tmp_path / str(len(moved)), options, groups=groups)
         moved.append({name: tensor - before[name] for name, tensor in model.state_dict().items()})
     whole, part = moved
     for name, step in whole.items():
-        parts = name.split(".")
-        share = 0.25 if parts[-1] in ("w1", "b1", "w2", "b2") else 0.0625 if name == "head.linear.weight" else 1.0
+        share = 0.25 if is_link(name) else 0.0625 if name == "head.linear.weight" else 1.0
         assert torch.allclose(part[name], share * step, atol=1e-7), name
         assert step.any()
+
+
+def test_what_is_in_no_parameter_group_is_not_trained(tmp_path):
+    before = tiny.model().state_dict()
+    model, _ = tiny.run(tmp_path, groups=lambda model: [{"params": model.head.parameters()}])
+    changed = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert changed == {"head.linear.weight", "head.linear.bias"}
+    assert RunFolder(tmp_path).read_record()["parameter_groups"] == [
+        {"params": ["head.linear.weight", "head.linear.bias"]}
+    ]
+
+
+def test_a_run_with_parameter_groups_is_resumed_with_the_same_ones_only(tmp_path):
+    def with_betas(model: pm.Paramixer) -> list[dict[str, object]]:
+        return [group(model)[0] | {"betas": (0.8, 0.9)}, *group(model)[1:]]
+
+    tiny.run(tmp_path, dataclasses.replace(tiny.OPTIONS, steps=4), groups=with_betas)
+    tiny.run(tmp_path, dataclasses.replace(tiny.OPTIONS, steps=8), resume=True, groups=with_betas)
+    for other in (None, group):
+        with pytest.raises(ValueError, match="was started with other parameter_groups; pass the same"):
+            tiny.run(tmp_path, resume=True, groups=other)
+    with pytest.raises(ValueError, match=r"its settings do not hold them; go on with pm.fit\(.*parameter_groups"):
+        resume_run(tmp_path, steps=12)
+
+
+def test_wrong_parameter_groups_are_named():
+    model = tiny.model()
+    for groups, message in (
+        ([{"params": model.parameters(), "lr": 0.1}], "lr=0.1, which the schedule sets; give it an lr_factor"),
+        ([{"params": tiny.model().parameters()}], "no parameter of the model"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(model, tiny.task(), tiny.OPTIONS, parameter_groups=groups)
 
 
 @pytest.mark.slow
@@ -349,9 +390,9 @@ def test_a_run_is_not_replaced_and_a_model_must_fit_its_task(tmp_path):
     tiny.run(tmp_path)
     with pytest.raises(FileExistsError, match="there is a run in .* already"):
         tiny.run(tmp_path)
-    other = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=6, outputs=10, channels=6))
+    other = pm.Paramixer(pm.ParamixerConfig(layer="paper", length=12, vocabulary=6, outputs=10, channels=6))
     with pytest.raises(ValueError, match="the model has outputs=10, order needs outputs=4"):
         fit(other, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")
-    narrow = pm.Paramixer(pm.ParamixerConfig(length=12, vocabulary=5, outputs=4, channels=6))
+    narrow = pm.Paramixer(pm.ParamixerConfig(layer="paper", length=12, vocabulary=5, outputs=4, channels=6))
     with pytest.raises(ValueError, match="the model has vocabulary=5, order has 6 symbols"):
         fit(narrow, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")

@@ -23,14 +23,16 @@ def texts() -> TrainedModel:
         classes=("x", "y"),
         vocabulary=vocabulary,
     )
-    config = pm.ParamixerConfig(length=8, vocabulary=len(vocabulary), outputs=2, channels=4, hidden=4)
+    config = pm.ParamixerConfig(layer="paper", length=8, vocabulary=len(vocabulary), outputs=2, channels=4, hidden=4)
     return TrainedModel(pm.Paramixer(config).eval(), info)
 
 
 @pytest.fixture
 def numbers() -> TrainedModel:
     info = TaskInfo(name="own", preset="adding", metric="mse", target="value", length=8, features=1)
-    return TrainedModel(pm.Paramixer(pm.ParamixerConfig(length=8, features=1, outputs=1, channels=4)).eval(), info)
+    return TrainedModel(
+        pm.Paramixer(pm.ParamixerConfig(layer="paper", length=8, features=1, outputs=1, channels=4)).eval(), info
+    )
 
 
 def test_one_text_is_no_list_of_inputs(texts):

@@ -19,7 +19,7 @@ from paramixer.training.runs.run import RunSettings, describe_run, evaluate_run,
 SETTINGS = RunSettings(
     task="order",
     data={"length": 12, "train": 40, "validation": 9, "test": 7},
-    recipe="quick",
+    recipe="default",
     model={"channels": 6, "hidden": 5},
     training={"steps": 6, "batch": 4, "evaluate_every": 3},
     seed=3,
@@ -71,12 +71,12 @@ def test_a_run_is_repeated_from_its_own_config():
 def test_a_described_run_is_complete_and_nothing_is_written():
     document = describe_run(SETTINGS)
     assert not Path("runs").exists()
-    assert document["init"]["name"] == "local"
+    assert document["init"]["name"] == "prenorm"
     assert describe_run(RunSettings.from_document(document)) == document
 
 
 def test_resuming_needs_neither_flags_nor_the_recipes_file():
-    Path("mine.yaml").write_text("base: quick\ntraining: {learning_rate: 0.004}\n")
+    Path("mine.yaml").write_text("base: default\ntraining: {learning_rate: 0.004}\n")
     mine = dataclasses.replace(SETTINGS, recipe="mine.yaml")
     start_run(mine, Path("whole"))
     start_run(dataclasses.replace(mine, training={**mine.training, "steps": 3}), Path("parts"))
@@ -94,7 +94,7 @@ def test_resuming_needs_neither_flags_nor_the_recipes_file():
 def test_the_record_names_recipe_system_and_initialization():
     start_run(SETTINGS, Path("run"))
     record = RunFolder(Path("run")).read_record()
-    assert (record["recipe"], record["system"], record["init"]["name"]) == ("quick", "paramixer", "local")
+    assert (record["recipe"], record["system"], record["init"]["name"]) == ("default", "paramixer", "prenorm")
     assert record["model"]["channels"] == 6
     assert evaluate_run(Path("run")) == (7, record["test"])
     assert open_task(Path("run")).fingerprint == record["fingerprint"]
@@ -190,7 +190,7 @@ def test_a_finished_run_without_its_checkpoint_does_not_start_over():
 
 def test_a_run_from_python_is_a_run_for_the_shell(reviews, tmp_path, monkeypatch):
     task = pm.data.load(reviews.name)
-    resolved = pm.resolve(task, recipe="quick", model={"channels": 6, "hidden": 5, "blocks": 1}, training={"steps": 4})
+    resolved = pm.resolve(task, model={"channels": 6, "hidden": 5, "blocks": 1}, training={"steps": 4})
     pm.fit(pm.build_model(task, resolved), task, resolved, folder="python")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -201,6 +201,6 @@ def test_a_run_from_python_is_a_run_for_the_shell(reviews, tmp_path, monkeypatch
 
 def test_data_in_memory_cannot_be_loaded_again():
     task = dataclasses.replace(pm.data.load("order", length=12, train=40, validation=9, test=7), request={})
-    pm.fit(pm.build_model(task, recipe="quick"), task, pm.TrainingOptions(steps=2), folder="run")
+    pm.fit(pm.build_model(task), task, pm.TrainingOptions(steps=2), folder="run")
     with pytest.raises(ValueError, match="run was trained on data in memory"):
         evaluate_run(Path("run"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 import paramixer as pm
 from paramixer.training.fit import fit
+from paramixer.training.optimizer import ParameterGroup
 from paramixer.training.options import TrainingOptions
 from paramixer.training.runs.record import Outcome
 
@@ -22,11 +24,19 @@ def task(**sizes: int) -> pm.data.Task:
 def model(seed: int = 0, **fields: object) -> pm.Paramixer:
     """With dropout, so that random numbers count."""
     dropout = {"embedding_dropout": 0.1, "block_dropout": 0.1}
-    config = pm.ParamixerConfig(length=12, vocabulary=6, outputs=4, channels=6, hidden=5, **dropout | fields)
+    config = pm.ParamixerConfig(
+        layer="paper", length=12, vocabulary=6, outputs=4, channels=6, hidden=5, **dropout | fields
+    )
     return pm.Paramixer(config, generator=torch.Generator().manual_seed(seed))
 
 
-def run(folder: Path, options: TrainingOptions = OPTIONS, resume: bool = False) -> tuple[pm.Paramixer, Outcome]:
-    """One run from a fresh model."""
+def run(
+    folder: Path,
+    options: TrainingOptions = OPTIONS,
+    resume: bool = False,
+    groups: Callable[[pm.Paramixer], list[ParameterGroup]] | None = None,
+) -> tuple[pm.Paramixer, Outcome]:
+    """One run from a fresh model, in groups of its parameters if a function makes them."""
     fresh = model()
-    return fresh, fit(fresh, task(), options, folder=folder, seed=5, resume=resume)
+    made = None if groups is None else groups(fresh)
+    return fresh, fit(fresh, task(), options, folder=folder, seed=5, resume=resume, parameter_groups=made)

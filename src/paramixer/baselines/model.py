@@ -9,11 +9,12 @@ import torch
 from torch import Generator, Tensor, nn
 
 from paramixer.baselines.config import BaselineConfig
-from paramixer.nn.init import InitOptions, draw_inputs_
-from paramixer.nn.sequence_model import Embedded, SequenceModel
+from paramixer.nn.embedding import EmbeddingModel
+from paramixer.nn.init import draw_inputs_
+from paramixer.nn.sequence_model import Embedded
 
 
-class BaselineModel(SequenceModel):
+class BaselineModel(EmbeddingModel):
     """A sequence model whose blocks are the layers of a baseline, each called with values and lengths.
 
     Parameters are drawn in the order embedding, positions, layers, head.
@@ -37,7 +38,7 @@ class BaselineModel(SequenceModel):
         embedding_bound: float | None = None,
     ) -> None:
         super().__init__(config)
-        draw_inputs_(self.embedding, self.positions, generator, InitOptions(embedding_bound=embedding_bound))
+        draw_inputs_(self.embedding, self.positions, generator, embedding_bound)
         if generator is None:
             self.blocks.extend(make_layer(config) for _ in range(config.blocks))
         else:

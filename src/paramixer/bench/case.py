@@ -1,12 +1,13 @@
-"""The shape of one chain to measure, and tensors to measure it with."""
+"""One chain to measure, and tensors to measure it with."""
 
 # No postponed annotations: command lines read the fields' types where they are inherited, in other modules.
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from paramixer.bench.shape import ChainShape
 from paramixer.links import named_pattern
 
 
@@ -22,39 +23,27 @@ class Tensors(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """The shape of one chain, in float32."""
-
-    batch: int = 2
-    """Batch size."""
-    length: int = 16384
-    """N, positions per sequence."""
-    channels: int = 32
-    """Width of the values."""
-    inputs: int | None = None
-    """Width of the link MLPs' input; None for the channels."""
-    hidden: int = 32
-    """Width of the hidden layers of the link MLPs."""
-    protocol: Literal["chord", "cdil"] = "chord"
-    """Which positions a factor links."""
-    links: int | None = None
-    """K, links per position; None for ceil(log2 N) + 1 with chord and 9 with cdil."""
-    factors: int | None = None
-    """M, factors per chain; None for ceil(log2 N)."""
+class Case(ChainShape):
+    """A chain of a shape that is checked, with tensors to measure it with."""
 
     def __post_init__(self) -> None:
-        for name in ("batch", "channels", "inputs", "hidden"):
+        for name in ("batch", "channels", "inputs", "hidden", "heads"):
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise ValueError(f"{name}={count}; it must be at least 1")
+        for name in ("channels", "inputs"):
+            width = getattr(self, name)
+            if width is not None and width % self.chains:
+                raise ValueError(f"{name}={width} cannot be divided among {self.heads} heads; use a multiple")
         self.offsets()
 
     def __str__(self) -> str:
         factors, links = self.offsets().shape
         inputs = "" if self.inputs is None else f", inputs {self.inputs}"
+        heads = "" if self.heads is None else f", {self.heads} heads"
         return (
             f"{self.batch} x {self.length}, {self.protocol.upper()}, M = {factors}, K = {links}, "
-            f"channels {self.channels}{inputs}, hidden {self.hidden}"
+            f"channels {self.channels}{inputs}, hidden {self.hidden}{heads}"
         )
 
     @property
@@ -63,9 +52,19 @@ class Case:
         return self.batch * self.length
 
     @property
+    def chains(self) -> int:
+        """How many chains a sequence goes through side by side: one for each head."""
+        return 1 if self.heads is None else self.heads
+
+    @property
     def width(self) -> int:
-        """E, the width of the link input."""
-        return self.channels if self.inputs is None else self.inputs
+        """E, the width of the link input of one head."""
+        return (self.channels if self.inputs is None else self.inputs) // self.chains
+
+    @property
+    def head_channels(self) -> int:
+        """Width of the values of one head."""
+        return self.channels // self.chains
 
     def offsets(self) -> Tensor:
         """int64 ``[factors, links]``."""
@@ -75,13 +74,14 @@ class Case:
         """Random tensors, scaled so that long chains stay of order one."""
         generator = torch.Generator().manual_seed(seed)
         factors, links = self.offsets().shape
+        chain = (factors,) if self.heads is None else (self.heads, factors)
         shapes_and_scales = [
-            ((self.batch, self.length, self.width), 1.0),
+            ((self.batch, self.length, self.width * self.chains), 1.0),
             ((self.batch, self.length, self.channels), 1.0),
-            ((factors, self.width, self.hidden), self.width**-0.5),
-            ((factors, self.hidden), 0.5),
-            ((factors, self.hidden, links), (self.hidden * links) ** -0.5),
-            ((factors, links), 0.3 * links**-0.5),
+            ((*chain, self.width, self.hidden), self.width**-0.5),
+            ((*chain, self.hidden), 0.5),
+            ((*chain, self.hidden, links), (self.hidden * links) ** -0.5),
+            ((*chain, links), 0.3 * links**-0.5),
         ]
         return Tensors(
             *(

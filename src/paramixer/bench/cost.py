@@ -1,8 +1,8 @@
 """Predicted cost of a chain: operations, bytes, time and memory.
 
 Operations are exact and those of ``paramix`` alone. A dot product of n numbers costs 2 n: a multiplication and an
-addition each. What a backward pass recomputes is no useful work and is counted apart. Times and memory are predictions;
-the benchmarks put measured ones beside them.
+addition each. Heads are chains side by side: what one costs, times their number. What a backward pass recomputes is no
+useful work and is counted apart. Times and memory are predictions; the benchmarks put measured ones beside them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Operations:
 def forward_operations(case: Case) -> Operations:
     """Operations of a forward pass."""
     factors, links = case.offsets().shape
-    each = case.tokens * factors
+    each = case.tokens * case.chains * factors
     return Operations(
-        products=each * 2 * (case.width * case.hidden + case.hidden * links + links * case.channels),
-        additions=each * (case.hidden + links + case.channels),
+        products=each * 2 * (case.width * case.hidden + case.hidden * links + links * case.head_channels),
+        additions=each * (case.hidden + links + case.head_channels),
         gelus=each * case.hidden,
         recomputed=0,
     )
@@ -61,31 +61,31 @@ def backward_operations(case: Case, checkpoint_every: int = 1) -> Operations:
         products=2 * forward.products,
         additions=2 * forward.additions,
         gelus=forward.gelus,
-        recomputed=case.tokens * factors * mlp + forward.products // factors * again,
+        recomputed=case.tokens * case.chains * factors * mlp + forward.products // factors * again,
     )
 
 
 def forward_bytes(case: Case, backend: str) -> int:
     """Bytes to and from memory of a forward pass, if caches hold a tile and its neighbours but no whole tensor."""
     factors, links = case.offsets().shape
-    width, hidden, channels = case.width, case.hidden, case.channels
+    width, hidden, channels = case.width, case.hidden, case.head_channels
     each = {
         "cpu": width + 2 * channels,
         "reference": width + 6 * hidden + 3 * links + links * (3 * channels + 1) + 3 * channels,
     }[_check_backend(backend)]
-    return FLOAT * case.tokens * factors * each
+    return FLOAT * case.tokens * case.chains * factors * each
 
 
 def backward_bytes(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     """The same of a backward pass, recomputed factors included."""
     factors, links = case.offsets().shape
-    width, hidden, channels = case.width, case.hidden, case.channels
+    width, hidden, channels = case.width, case.hidden, case.head_channels
     each = {
         "cpu": 3 * width + 4 * channels + 2 * links,
         "reference": 6 * width + 14 * hidden + 5 * links + links * (5 * channels + 2) + 3 * channels,
     }[_check_backend(backend)]
     again = factors - 1 - count_checkpoints(factors, checkpoint_every)
-    return FLOAT * case.tokens * factors * each + forward_bytes(case, backend) // factors * again
+    return FLOAT * case.tokens * case.chains * factors * each + forward_bytes(case, backend) // factors * again
 
 
 def forward_seconds(case: Case, backend: str, limits: Limits) -> float:
@@ -104,28 +104,34 @@ def backward_seconds(case: Case, backend: str, limits: Limits, checkpoint_every:
 def forward_memory(case: Case, backend: str) -> int:
     """Predicted peak of a forward pass without a graph: bytes beyond what the process had, its arguments included."""
     factors, links = case.offsets().shape
-    width, hidden, channels = case.width, case.hidden, case.channels
+    width, hidden, channels = case.width, case.hidden, case.head_channels
     # Arguments and output; then the values on their way from factor to factor.
     each, passing = width + 2 * channels, 0
     if _check_backend(backend) == "cpu":
         passing = channels if factors > 1 else 0
+        if case.heads is not None:
+            # Inputs, values and output, head by head.
+            passing += width + 2 * channels
     else:
         each += channels + max(2 * hidden, hidden + links, links + 2 * channels)
-    return FLOAT * (case.tokens * each + _wave(case) * passing + _parameters(case))
+    return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + _parameters(case))
 
 
 def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     """Predicted peak of a forward and a backward pass: bytes beyond what the process had, all gradients included."""
     factors, links = case.offsets().shape
-    width, hidden, channels = case.width, case.hidden, case.channels
+    width, hidden, channels = case.width, case.hidden, case.head_channels
     # Arguments, output and its gradient, gradients of inputs and values; the checkpoints.
     each = 2 * width + 4 * channels + channels * count_checkpoints(factors, checkpoint_every)
     # One segment, recomputed; one factor's weights; the gradient on its way from factor to factor.
     passing = channels * (min(checkpoint_every, factors) - 1) + links + (channels if factors > 1 else 0)
+    if case.heads is not None:
+        # Inputs, values, the output's gradient and those of inputs and values, head by head.
+        passing += 2 * width + 3 * channels
     if _check_backend(backend) == "reference":
         each += passing + links + channels + 4 * hidden
         passing = 0
-    return FLOAT * (case.tokens * each + _wave(case) * passing + 2 * _parameters(case))
+    return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + 2 * _parameters(case))
 
 
 def choose_checkpoint_every(case: Case, backend: str, budget: int) -> int:
@@ -171,13 +177,13 @@ def _seconds(operations: Operations, moved: int, efficiency: float, limits: Limi
 
 def _wave(case: Case) -> int:
     """Tokens that are on their way through the CPU backend's chain at a time."""
-    sequences = _CACHED // (FLOAT * (case.width + 2 * case.channels) * case.length)
-    return case.length * max(1, min(case.batch, sequences))
+    sequences = _CACHED // (FLOAT * (case.width + 2 * case.head_channels) * case.length)
+    return case.length * max(1, min(case.batch * case.chains, sequences))
 
 
 def _parameters(case: Case) -> int:
     factors, links = case.offsets().shape
-    return int(factors * (case.width * case.hidden + case.hidden + case.hidden * links + links))
+    return int(case.chains * factors * (case.width * case.hidden + case.hidden + case.hidden * links + links))
 
 
 def _check_backend(backend: str) -> str:

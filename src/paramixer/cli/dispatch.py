@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from paramixer.errors import BackendError, MissingExtraError, TrainingError
 from paramixer.extras import describe_missing, needed_for
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 # What a caller or a machine can get wrong. Every other exception is a bug and keeps its traceback.
 _USER_ERRORS = (ValueError, OSError, BackendError, TrainingError, MissingExtraError)
@@ -41,6 +45,20 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _fail(message: str) -> int:
-    print(f"paramixer: {' '.join(message.split())}", file=sys.stderr)
+def run_app(app: App, name: str, words: list[str] | None) -> int:
+    """Run another command line of the project, such as ``python -m benchmarks``, and return its exit code."""
+    from cyclopts import CycloptsError
+
+    try:
+        app(words, print_error=False, exit_on_error=False)
+    except KeyboardInterrupt as interrupt:
+        print(f"{name}: {str(interrupt) or 'interrupted'}", file=sys.stderr)
+        return 130
+    except (CycloptsError, *_USER_ERRORS) as error:
+        return _fail(str(error), name)
+    return 0
+
+
+def _fail(message: str, name: str = "paramixer") -> int:
+    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
     return 2

@@ -43,8 +43,9 @@ def known_keys() -> dict[str, Key]:
     from paramixer.baselines.registry import BaselineConfig
     from paramixer.cli.data_options import DataOptions
     from paramixer.nn.config import ParamixerConfig
+    from paramixer.nn.init import InitOptions
     from paramixer.training.options import TrainingOptions
-    from paramixer.training.recipe import DATA_FIELDS, Initialization
+    from paramixer.training.recipe import DATA_FIELDS
 
     run = (
         Key("task", str, None, "A task's name, or a file of your own."),
@@ -58,7 +59,7 @@ def known_keys() -> dict[str, Key]:
         *_read_fields("data", DataOptions),
         *_read_fields("model", ParamixerConfig, skip=DATA_FIELDS),
         *_read_fields("model", BaselineConfig, skip=("model", *DATA_FIELDS, *_field_names(ParamixerConfig))),
-        *_read_fields("init", Initialization),
+        *_read_fields("init", InitOptions),
         *_read_fields("training", TrainingOptions),
     ]
     return {key.name: key for key in documented}

@@ -10,10 +10,9 @@ from torch import Generator, Tensor, nn
 
 from paramixer.links import LinkPattern, named_pattern, whole_number
 from paramixer.nn.init import UndrawnLinear, draw_linear_, draw_uniform_
+from paramixer.nn.mixing import MixingMatrix
 from paramixer.ops import mlp, paramix
-from paramixer.ops.chain import compute_dtype
 from paramixer.ops.checks import (
-    as_int64,
     as_lengths,
     check_checkpoint_every,
     check_residual,
@@ -21,11 +20,6 @@ from paramixer.ops.checks import (
     is_autocasting,
 )
 from paramixer.ops.dropout import Dropout
-from paramixer.ops.functional import build_chain
-from paramixer.ops.torch_ops import paramix_backward_op
-
-# A row of A takes as much memory as one channel of the values; so many are computed at a time.
-_ROWS_AT_ONCE = 16
 
 
 class TokenMlp(nn.Sequential):
@@ -166,12 +160,8 @@ class ParamixerBlock(nn.Module):
 
         It has length x length entries; use :meth:`mixing_rows` for long sequences.
         """
-        self._check("inputs", inputs, self.inputs)
-        batch, length, _ = inputs.shape
-        identity = torch.eye(length, dtype=inputs.dtype, device=inputs.device).expand(batch, length, length)
-        return self._mix(identity, inputs, lengths)
+        return self._matrix(inputs, lengths).dense(self.checkpoint_every)
 
-    @torch.no_grad()
     def mixing_rows(
         self, inputs: Tensor, positions: Tensor | Sequence[int], lengths: Tensor | Sequence[int] | None = None
     ) -> Tensor:
@@ -179,35 +169,19 @@ class ParamixerBlock(nn.Module):
 
         A row is the transposed chain applied to a unit vector, which is what the backward pass does to a gradient.
         """
-        units = self._unit_vectors("mixing_rows", inputs, positions)
-        return self.multiply_transposed(inputs, units, lengths).mT
+        return self._matrix(inputs, lengths).rows(positions)
 
-    @torch.no_grad()
     def mixing_columns(
         self, inputs: Tensor, positions: Tensor | Sequence[int], lengths: Tensor | Sequence[int] | None = None
     ) -> Tensor:
         """Return columns of A, ``[batch, positions, length]``: the weight of each of these positions in all results."""
-        units = self._unit_vectors("mixing_columns", inputs, positions)
-        if not units.shape[2]:
-            return units.mT
-        return torch.cat([self._mix(part, inputs, lengths) for part in torch.split(units, _ROWS_AT_ONCE, 2)], 2).mT
+        return self._matrix(inputs, lengths).columns(positions)
 
-    @torch.no_grad()
     def multiply_transposed(
         self, inputs: Tensor, vectors: Tensor, lengths: Tensor | Sequence[int] | None = None
     ) -> Tensor:
         """Return A transposed times vectors ``[batch, length, count]``, without forming A."""
-        self._check("inputs", inputs, self.inputs)
-        if not vectors.shape[2]:
-            return vectors
-        products = []
-        for part in torch.split(vectors, _ROWS_AT_ONCE, 2):
-            chain = build_chain("multiply_transposed", inputs, part, *self._link_parameters(), lengths, self.ring)
-            # The chain is linear in the values, so the gradient of the values does not depend on them: any will do.
-            no_checkpoints = part.new_empty(0, *part.shape, dtype=compute_dtype(part.dtype))
-            _, product, *_ = paramix_backward_op(chain.values, *chain, chain.factors, no_checkpoints)
-            products.append(product)
-        return torch.cat(products, 2)
+        return self._matrix(inputs, lengths).multiply_transposed(vectors)
 
     def extra_repr(self) -> str:
         """Return what print(block) shows."""
@@ -217,17 +191,9 @@ class ParamixerBlock(nn.Module):
             f"checkpoint_every={self.checkpoint_every}"
         )
 
-    def _unit_vectors(self, what: str, inputs: Tensor, positions: Tensor | Sequence[int]) -> Tensor:
-        """Return unit vectors ``[batch, length, positions]``."""
+    def _matrix(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None) -> MixingMatrix:
         self._check("inputs", inputs, self.inputs)
-        batch, length, _ = inputs.shape
-        indices = as_int64(what, "positions", positions).to(inputs.device)
-        if indices.dim() != 1:
-            raise ValueError(f"positions have shape {list(indices.shape)}, expected a list of whole numbers")
-        outside = indices[(indices < 0) | (indices >= length)]
-        if len(outside):
-            raise ValueError(f"position {int(outside[0])} is outside the sequence, 0 to {length - 1}")
-        return F.one_hot(indices, length).to(inputs.dtype).T.expand(batch, length, len(indices))
+        return MixingMatrix(inputs, *self._link_parameters(), lengths, self.ring)
 
     def _mix(
         self,

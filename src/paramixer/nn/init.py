@@ -1,14 +1,21 @@
 """Initialization, in one place: functions that draw or set the parameters of an existing model, to be called again.
 
-Every draw takes a generator; None is torch's global generator. The order of the draws of :func:`initialize` is fixed:
-embedding, positions, the blocks one after another (link MLPs ``w1 b1 w2 b2``, then g), the head; then whatever the
-named initialization draws in addition.
+Every draw takes a generator; None is torch's global generator. The order of the draws is fixed.
+
+The default network has one initialization, with no task in it (``prenorm``):
+
+- linear layers are normal with deviation 1 / sqrt(inputs), without bias: their output is as large as their input;
+- residual branches end in layers of 1 / sqrt(2 L) of that, so that L layers double the variance at most;
+- chains start near the identity: a factor's links are small random numbers beside its residual, mostly the same at all
+  positions, a little of the position's own;
+- tables of n-grams start at zero, templates as cosines, positions small;
+- the head starts small, so that the first answers are nearly equal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -21,10 +28,14 @@ from paramixer.validation import Positive, settings
 
 if TYPE_CHECKING:
     from paramixer.nn.block import ParamixerBlock
+    from paramixer.nn.layer import ParamixerLayer
     from paramixer.nn.model import Paramixer
 
-# How many neighbors on either side a local chain reads: those of CDIL's nine links.
-_NEIGHBORS = 4
+INITIALIZATIONS = {"paper": ("paper", "identity"), "prenorm": ("prenorm",)}
+"""Names of the initializations of each network, the default one first."""
+
+# Sizes at which parts of the default network start; the scale of a part is that of its input times this.
+_LINKS, _LINK_BIASES, _POSITIONS, _HEAD = 0.1, 0.1, 0.1, 0.1
 
 _skipping = ContextVar("skipping", default=False)
 
@@ -33,97 +44,90 @@ _skipping = ContextVar("skipping", default=False)
 class InitOptions:
     """Which initialization, and how token embeddings are drawn."""
 
-    name: str = "paper"
-    """paper: as torch draws linear layers. identity: chains close to the identity. local: chains that read the nearest
-    neighbors and a head of zeros. even: chains close to the identity and a head with equal weights at all positions.
-    pairs: Pathfinder-specific. See :data:`INITIALIZATIONS`."""
+    name: str | None = None
+    """paper: as torch draws linear layers. identity: the paper's network with chains close to the identity. prenorm:
+    the default network's only one. None for the network's own."""
     embedding_bound: Positive | None = None
-    """Token embeddings are uniform within this bound; None for standard normal."""
-    ordered_ids: bool = False
-    """Whether token ids are ordered amounts, such as shades of gray: their embeddings then start as functions of the
-    amount (see :func:`draw_tokens_`)."""
+    """In the paper's network and the baselines, token embeddings are uniform within this bound; None for standard
+    normal."""
 
     @field_validator("name")
     @classmethod
-    def _check_name(cls, name: str) -> str:
-        if name not in INITIALIZATIONS:
-            raise ValueError(f"init={name!r}; choose from {', '.join(INITIALIZATIONS)}")
+    def _check_name(cls, name: str | None) -> str | None:
+        names = [known for network in INITIALIZATIONS.values() for known in network]
+        if name is not None and name not in names:
+            raise ValueError(f"init={name!r}; choose from {', '.join(names)}")
         return name
 
 
-def initialize(model: Paramixer, name: str = "paper", generator: Generator | None = None, **options: Any) -> None:
+def initialize(model: Paramixer, name: str | None = None, generator: Generator | None = None, **options: Any) -> None:
     """Draw all parameters of a model; a second call with an equal generator gives equal parameters.
 
     Args:
         model: changed in place.
-        name: one of :data:`INITIALIZATIONS`.
+        name: one of :data:`INITIALIZATIONS` of its network; by default the first.
         generator: where parameters are drawn from; torch's global generator by default.
-        options: ``embedding_bound`` and ``ordered_ids``, see :class:`InitOptions`.
+        options: ``embedding_bound``, see :class:`InitOptions`.
     """
-    chosen = InitOptions(name=name, **options)
-    draw_inputs_(model.embedding, model.positions, generator, chosen)
+    chosen, names = InitOptions(name=name, **options), INITIALIZATIONS[model.config.layer]
+    if chosen.name is not None and chosen.name not in names:
+        raise ValueError(f"init={name!r} is not for layer={model.config.layer!r}; choose from {', '.join(names)}")
+    if model.config.layer == "prenorm":
+        if chosen.embedding_bound is not None:
+            raise ValueError(f"embedding_bound={chosen.embedding_bound} is for layer='paper'; leave it out")
+        _draw_prenorm(model, generator)
+    else:
+        _draw_paper(model, generator, chosen)
+
+
+def _draw_paper(model: Any, generator: Generator | None, options: InitOptions) -> None:
+    """Draw embedding, positions, the blocks one after another (link MLPs ``w1 b1 w2 b2``, then g), the head."""
+    draw_inputs_(model.embedding, model.positions, generator, options.embedding_bound)
     for block in model.paramixer_blocks():
         block.reset_parameters(generator)
     model.head.reset_parameters(generator)
-    with torch.no_grad():
-        INITIALIZATIONS[name](model, generator, chosen)
+    if options.name == "identity":
+        for block in model.paramixer_blocks():
+            shrink_links_(block)
 
 
-def _init_paper(model: Paramixer, generator: Generator | None, options: InitOptions) -> None:
-    """The paper's: all linear layers as torch draws them. Nothing is left to do."""
+def _draw_prenorm(model: Any, generator: Generator | None) -> None:
+    """Draw stem, positions, the layers one after another, poolings, the head."""
+    model.stem.reset_parameters(generator)
+    if model.places is not None:
+        draw_normal_(model.places, generator, _POSITIONS)
+    for layer in model.paramixer_blocks():
+        layer.reset_parameters(generator)
+    model.norm.reset_parameters()
+    model.pooling.reset_parameters(generator)
+    if model.stem_pooling is not None:
+        model.stem_pooling.reset_parameters(generator)
+        model.standardize.reset_parameters()
+    draw_normal_(model.readout, generator, _HEAD)
 
 
-def _init_identity(model: Paramixer, generator: Generator | None, options: InitOptions) -> None:
-    """Chains close to the identity: with a residual, each block starts as g alone."""
-    for block in model.paramixer_blocks():
-        shrink_links_(block)
+def draw_layer_(layer: ParamixerLayer, generator: Generator | None) -> None:
+    """Draw one layer of the default network, in the order read, w1, w2, b2, write, up, down."""
+    if _skipping.get():
+        return
+    layer.norm.reset_parameters()
+    layer.mlp_norm.reset_parameters()
+    draw_normal_(layer.read, generator)
+    nn.init.normal_(layer.w1, std=layer.link_width**-0.5, generator=generator)
+    nn.init.zeros_(layer.b1)
+    nn.init.normal_(layer.w2, std=_LINKS * layer.hidden**-0.5, generator=generator)
+    nn.init.normal_(layer.b2, std=_LINK_BIASES, generator=generator)
+    small = (2 * layer.depth) ** -0.5
+    draw_normal_(layer.write, generator, small)
+    draw_normal_(layer.up, generator)
+    draw_normal_(layer.down, generator, small)
 
 
-def _init_local(model: Paramixer, generator: Generator | None, options: InitOptions) -> None:
-    """Chains that read the nearest neighbors, g that keeps the scale of the values, small positions, a head of zeros.
-
-    A head that reads position 0 alone gets a last chain that averages over the sequence. Zeros, because over thousands
-    of positions a drawn head would turn untrained values into large noise.
-    """
-    _shrink_positions_(model)
-    _shrink_blocks_(model, generator, local=True)
-    nn.init.zeros_(model.head.linear.weight)
-
-
-def _init_even(model: Paramixer, generator: Generator | None, options: InitOptions) -> None:
-    """Like local without neighbors, and with a head of equal weights at all positions.
-
-    What blocks learn from one position then holds at all of them, before the head has learned each of them.
-    """
-    _shrink_positions_(model)
-    _shrink_blocks_(model, generator, local=False)
-    draw_even_(model.head.linear.weight, model.config.channels, generator)
-
-
-def _init_pairs(model: Paramixer, generator: Generator | None, options: InitOptions) -> None:
-    """Pathfinder-specific initialization: is there a path between the two bright dots of a picture?
-
-    The first channel of X0 marks bright pixels (with ``ordered_ids``). The first factors gather the surroundings of
-    every bright pixel, the next sum them over the ring, and the last hands the sum to the bright pixels alone.
-    Positions are sums of waves, so that distances can be computed before single positions are learned. The head starts
-    at zero.
-    """
-    if model.positions is not None:
-        draw_harmonics_(model.positions.weight, 2 if options.ordered_ids else 1, generator)
-    for block in model.paramixer_blocks():
-        preserve_scale_(block, generator)
-        gather_marked_(block)
-    nn.init.zeros_(model.head.linear.weight)
-
-
-Initialization = Callable[["Paramixer", Generator | None, InitOptions], None]
-INITIALIZATIONS: dict[str, Initialization] = {
-    "paper": _init_paper,
-    "identity": _init_identity,
-    "local": _init_local,
-    "even": _init_even,
-    "pairs": _init_pairs,
-}
+def draw_normal_(layer: nn.Linear, generator: Generator | None, scale: float = 1.0) -> None:
+    """Draw normal weights of deviation scale / sqrt(inputs), and set the bias to zero."""
+    nn.init.normal_(layer.weight, std=scale / math.sqrt(layer.in_features), generator=generator)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
 
 
 class UndrawnLinear(nn.Linear):
@@ -161,34 +165,20 @@ def draw_linear_(layer: nn.Linear, generator: Generator | None) -> None:
 
 
 def draw_inputs_(
-    embedding: nn.Module, positions: nn.Embedding | None, generator: Generator | None, options: InitOptions
+    embedding: nn.Module, positions: nn.Embedding | None, generator: Generator | None, bound: float | None = None
 ) -> None:
-    """Draw the embedding of tokens or numbers, then the positions (standard normal)."""
+    """Draw the embedding of tokens (see :func:`draw_tokens_`) or numbers, then the positions (standard normal)."""
     if isinstance(embedding, nn.Embedding):
-        draw_tokens_(embedding, generator, options.embedding_bound, options.ordered_ids)
+        draw_tokens_(embedding, generator, bound)
     elif isinstance(embedding, nn.Linear):
-        if options.ordered_ids:
-            raise ValueError("ordered_ids=True is for token ids; real-valued input is a number already")
         draw_linear_(embedding, generator)
     if positions is not None:
         nn.init.normal_(positions.weight, generator=generator)
 
 
-def draw_tokens_(
-    table: nn.Embedding, generator: Generator | None, bound: float | None = None, ordered: bool = False
-) -> None:
-    """Draw token embeddings: uniform within the bound, or standard normal without; the row of PAD is zero.
-
-    Ordered ids get small normal embeddings plus two functions of the share s of the largest id: 3 s^10 in the first
-    channel, which marks nearly the largest, and 2 s in the second.
-    """
-    if ordered:
-        share = torch.linspace(0, 1, table.num_embeddings, device=table.weight.device)
-        nn.init.normal_(table.weight, std=0.02, generator=generator)
-        with torch.no_grad():
-            for channel, values in zip(table.weight.T, (3 * share**10, 2 * share), strict=False):
-                channel += values
-    elif bound is None:
+def draw_tokens_(table: nn.Embedding, generator: Generator | None, bound: float | None = None) -> None:
+    """Draw token embeddings: uniform within the bound, or standard normal without; the row of PAD is zero."""
+    if bound is None:
         nn.init.normal_(table.weight, generator=generator)
     else:
         nn.init.uniform_(table.weight, -bound, bound, generator=generator)
@@ -198,148 +188,7 @@ def draw_tokens_(
 
 
 @torch.no_grad()
-def draw_harmonics_(table: Tensor, first: int, generator: Generator | None) -> None:
-    """Set positions ``[positions, channels]`` to waves that fit 1, 2, 4, ... times on the ring.
-
-    Every channel from ``first`` on is an orthogonal mix of the sines and cosines of at least eight positions; the
-    channels before are zero.
-    """
-    rows, channels = table.shape
-    mixed = max(channels - first, 0)
-    turns = 2.0 ** torch.arange(max(rows.bit_length() - 3, 1), device=table.device)
-    phases = 2 * math.pi * turns * torch.arange(rows, device=table.device)[:, None] / rows
-    waves = torch.cat([phases.sin(), phases.cos()], 1)
-    weights = nn.init.orthogonal_(table.new_empty(waves.shape[1], mixed), generator=generator)
-    table.zero_()
-    table[:, channels - mixed :] = waves @ weights * max(math.sqrt(mixed / waves.shape[1]), 1.0)
-
-
-@torch.no_grad()
-def draw_even_(weight: Tensor, channels: int, generator: Generator | None) -> None:
-    """Draw a head's weights ``[outputs, positions * channels]``, equal at all positions; answers of size two."""
-    outputs, width = weight.shape
-    equal = torch.empty(outputs, channels, dtype=weight.dtype, device=weight.device)
-    nn.init.normal_(equal, std=2 / math.sqrt(width), generator=generator)
-    weight.copy_(equal.repeat(1, width // channels))
-
-
-def preserve_scale_(block: ParamixerBlock, generator: Generator | None) -> None:
-    """Draw g by Kaiming's rule without biases: its output is about as large as its input, and centered."""
-    for layer in block.g.layers():
-        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
-        nn.init.zeros_(layer.bias)
-
-
-@torch.no_grad()
-def shrink_links_(block: ParamixerBlock, local: bool = False) -> None:
-    """Scale the last layer of every link MLP to a tenth and zero its bias: with a residual, A is near the identity.
-
-    A local chain keeps the full scale of the first factor's links to the nearest neighbors.
-    """
-    scale = torch.full(block.offsets.shape, 0.1, device="cpu")
-    if local:
-        scale[0, block.offsets[0].abs() <= _NEIGHBORS] = 1.0
-    block.w2.mul_(scale[:, None].to(block.w2))
+def shrink_links_(block: ParamixerBlock) -> None:
+    """Scale the last layer of every link MLP to a tenth and zero its bias: with a residual, A is near the identity."""
+    block.w2.mul_(0.1)
     block.b2.zero_()
-
-
-@torch.no_grad()
-def average_links_(block: ParamixerBlock) -> None:
-    """Set the biases of the link MLPs so that every factor averages over its links, its residual included."""
-    block.b2.copy_(1 / block.offsets.shape[1] - _residual_links(block))
-
-
-@torch.no_grad()
-def gather_marked_(block: ParamixerBlock) -> None:
-    """Chain and g of the Pathfinder-specific initialization; a position is marked if channel 0 of X0 exceeds one."""
-    own, (gathered, last_gathering) = _self_links(block), _gather_and_sum_links(block.offsets, block.length)
-    shrink_links_(block)
-    block.b2.copy_(own + gathered - _residual_links(block))
-    for factor in {last_gathering, len(own) - 1}:
-        _gate_by_mark_(block, factor, (own + gathered)[factor])
-    _detect_marks_(block)
-
-
-def _shrink_positions_(model: Paramixer) -> None:
-    """Which token stands at a position matters more than where it stands."""
-    if model.positions is not None:
-        model.positions.weight.mul_(0.1)
-
-
-def _shrink_blocks_(model: Paramixer, generator: Generator | None, local: bool) -> None:
-    """Start all chains near the identity; for a head that reads position 0 alone, the last one averages.
-
-    Position 0 sees the whole sequence from the start only through a chain that reaches all of it.
-    """
-    blocks = model.paramixer_blocks()
-    averaging = blocks[-1] if model.config.pooling == "cls" else None
-    for block in blocks:
-        shrink_links_(block, local or block is averaging)
-        preserve_scale_(block, generator)
-    if averaging is not None:
-        average_links_(averaging)
-
-
-def _self_links(block: ParamixerBlock) -> Tensor:
-    """Weights ``[factors, links]`` that make every factor the identity, as far as it links positions to themselves."""
-    own = (block.offsets == 0).float()
-    return own / own.sum(1, keepdim=True).clamp(min=1)
-
-
-def _residual_links(block: ParamixerBlock) -> Tensor:
-    """What the residual of every factor adds, as weights ``[factors, links]``."""
-    own = _self_links(block)
-    return own if block.residual == "factor" else torch.zeros_like(own)
-
-
-def _gather_and_sum_links(offsets: Tensor, length: int) -> tuple[Tensor, int]:
-    """Return which links gather the surroundings of a position or sum over the ring, and the last factor that gathers.
-
-    The surroundings are the neighbors along the row and, if the second factor reaches them, along the column of a
-    square picture. Marks are wider than one position: steps of one row or column are left to gathering.
-    """
-    bits = max(length - 1, 1).bit_length()
-    powers, side = 2 ** torch.arange(1, bits, device="cpu"), 2 ** (bits // 2)
-    weights, last_gathering = torch.zeros(offsets.shape, device="cpu"), 0
-    weights[0] = _is_near(offsets[0], 1)
-    if (offsets[1:2] == side).any():
-        weights[1] = _is_near(offsets[1], side)
-        last_gathering, powers = 1, powers[powers != side]
-    summing = slice(last_gathering + 1, None)
-    for row, row_offsets, power in zip(weights[summing], offsets[summing], powers, strict=False):
-        row[row_offsets == power] = 1
-    return weights, last_gathering
-
-
-def _is_near(offsets: Tensor, step: int) -> Tensor:
-    return (offsets != 0) & (offsets % step == 0) & (offsets.abs() <= _NEIGHBORS * step)
-
-
-def _gate_by_mark_(block: ParamixerBlock, factor: int, weights: Tensor) -> None:
-    """Give a factor these weights ``[links]`` at marked positions and zero elsewhere.
-
-    Half of the hidden units of the link MLP detect the mark; the others are left to learn.
-    """
-    half = (block.hidden + 1) // 2
-    w1, b1, w2, b2 = (parameter[factor] for parameter in (block.w1, block.b1, block.w2, block.b2))
-    w1[:, :half] = 0
-    w1[0, :half] = torch.linspace(3, 5, half).to(w1)
-    b1[:half] = -w1[0, :half]
-    w2.zero_()
-    w2[:half] = weights.to(w2) / half
-    b2 -= weights.to(b2)
-
-
-def _detect_marks_(block: ParamixerBlock) -> None:
-    """Make half of g's hidden units detect large values of the first channel, the other half of the second."""
-    half = (block.hidden + 1) // 2
-    first, second = block.g.layers()
-    first.weight *= 1.5
-    first.weight[:, :2] = 0
-    first.bias.fill_(-1.5)
-    for units, channel in ((slice(half), 0), (slice(half, None), 1)):
-        first.weight[units, channel : channel + 1] = 1.5
-        outgoing = second.weight[:, units]
-        if outgoing.shape[1] > 1:
-            # Where a mark is, not how many there are: the common part cancels.
-            outgoing -= outgoing.mean(1, keepdim=True)

@@ -1,59 +1,88 @@
-"""Paramixer: embedding and positions, a stack of blocks, a head. A plain nn.Module for anyone's training loop."""
+"""Paramixer: a stem, pre-norm layers with heads, and poolings of what they and the stem say.
+
+A plain nn.Module for anyone's training loop. With ``layer="paper"`` it is the paper's network instead (paper.py).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from paramixer.nn import pretrained
-from paramixer.nn.block import ParamixerBlock
 from paramixer.nn.config import ParamixerConfig
-from paramixer.nn.init import initialize, skip_draws
+from paramixer.nn.init import UndrawnLinear, initialize, skip_draws
+from paramixer.nn.inputs import check_inputs, pad_inputs
+from paramixer.nn.layer import ParamixerLayer
+from paramixer.nn.pooling import Poolings, Standardize
 from paramixer.nn.sequence_model import Embedded, SequenceModel
-from paramixer.ops.chain import count_checkpoints
+from paramixer.nn.stem import Stem
+from paramixer.ops.checks import past_end
+from paramixer.ops.dropout import Dropout
 
-# Links are computed once per distinct row of X0 if at least so many positions share a row, on average,
-_SHARED = 2
-# and if there are at most so many pairs of token and position per position, among which rows are looked for.
-_SPARSE = 32
-
-
-class DistinctRows(NamedTuple):
-    """The distinct rows of X0."""
-
-    table: Tensor
-    """``[rows, channels]``."""
-    row_ids: Tensor
-    """``[batch, length]``, the row of the table that each position has."""
+# The stem is pooled by these, straight to the head, where the layers are.
+_STEM_POOLINGS = ("mean", "templates")
+# Positions are sines and cosines of so many wavelengths, from four positions to twice the length.
+_WAVELENGTHS = 16
 
 
 class Paramixer(SequenceModel):
-    """A network of Paramixer blocks.
+    """A network of Paramixer layers, or with ``layer="paper"`` the paper's of blocks.
 
     >>> import paramixer as pm, torch
-    >>> model = pm.Paramixer(pm.preset("listops", length=64))
-    >>> model(torch.randint(16, (2, 64))).shape
+    >>> model = pm.Paramixer(pm.ParamixerConfig(length=500, vocabulary=16, outputs=10))
+    >>> model(torch.randint(16, (2, 500))).shape
     torch.Size([2, 10])
 
+    The head reads poolings of the layers' output and of the stem itself. So a linear model of what stands where (a bag
+    of n-grams, for a text) is inside the network from the first step; the layers add order and distance.
+
     Args:
-        config: what to build; see :class:`ParamixerConfig` and :func:`preset`.
-        init: name of the initialization, see :func:`paramixer.nn.init.initialize`. With None the parameters are left
-            undrawn, for :func:`initialize` with options of its own or for weights from a file.
+        config: what to build; see :class:`ParamixerConfig`, and :func:`preset` for the paper's models.
+        init: name of the initialization, see :func:`paramixer.nn.init.initialize`; by default the network's own. With
+            None the parameters are left undrawn, for weights from a file.
         generator: where the parameters are drawn from; torch's global generator by default.
     """
 
     config: ParamixerConfig
     model_type: ClassVar = "paramixer"
 
+    def __new__(cls, config: ParamixerConfig | None = None, **options: Any) -> Self:
+        """Return an object of this class, or of the paper's network; copies and pickles name their class themselves."""
+        if cls is Paramixer and config is not None and config.layer == "paper":
+            # It is a subclass of this class.
+            from paramixer.nn.paper import PaperParamixer
+
+            return cast(Self, super().__new__(PaperParamixer))
+        return super().__new__(cls)
+
     def __init__(
-        self, config: ParamixerConfig, *, init: str | None = "paper", generator: Generator | None = None
+        self, config: ParamixerConfig, *, init: str | None = "prenorm", generator: Generator | None = None
     ) -> None:
-        super().__init__(config)
+        super().__init__()
+        self.config, self.window = config, config.window
+        length, channels = config.mixed_length, config.channels
+        self.per_position = config.pooling == "token"
+        self.stem = Stem(config)
+        self.places = UndrawnLinear(2 * _WAVELENGTHS, channels, bias=False) if config.positions else None
+        self.dropout = Dropout(config.embedding_dropout)
         with skip_draws():
-            self.blocks.extend(make_block(config) for _ in range(config.blocks))
+            self.blocks = nn.ModuleList(make_layer(config) for _ in range(config.blocks))
+        self.norm = nn.LayerNorm(channels)
+        self.pooling = Poolings(config.pooling, length, channels)
+        self.stem_pooling = self.standardize = None
+        width = self.pooling.width
+        if not self.per_position:
+            names = [name for name in _STEM_POOLINGS if name in config.pooling.split("+")]
+            self.stem_pooling = Poolings("+".join(names or ["mean"]), length, channels)
+            bag = [self.stem.bag_width] if self.stem.bag_width else []
+            self.standardize = Standardize([*self.pooling.widths, *self.stem_pooling.widths, *bag])
+            width = len(self.standardize.mean)
+        self.readout = UndrawnLinear(width, config.outputs)
         if init is not None:
             initialize(self, init, generator)
 
@@ -71,86 +100,97 @@ class Paramixer(SequenceModel):
         saved.load_weights(model)
         return model.eval()
 
-    def paramixer_blocks(self) -> list[ParamixerBlock]:
-        """Return the blocks as a list with their own type."""
-        return cast(list[ParamixerBlock], list(self.blocks))
+    def observe(self, batches: Iterable[tuple[Tensor, Tensor | None]]) -> None:
+        """Learn mean and scale of numbers, and which n-grams occur, from training sequences.
+
+        Args:
+            batches: inputs and lengths as :meth:`forward` takes them; each sequence once.
+        """
+        self.stem.observe(batches)
+
+    def paramixer_blocks(self) -> list[ParamixerLayer]:
+        """Return the layers as a list with their own type."""
+        return cast(list[ParamixerLayer], list(self.blocks))
+
+    def embed(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Embedded:
+        """Check and pad inputs and return what the stem makes of them. Arguments as for :meth:`forward`."""
+        check_inputs(self.config, inputs, self.readout.weight.dtype)
+        inputs, counts = pad_inputs(self.config, inputs, lengths)
+        values, bag = self.stem(inputs, counts)
+        return Embedded(values, self.stem.count_windows(counts), bag=bag)
 
     def mix(self, embedded: Embedded) -> Tensor:
-        """Return X0 after all blocks, ``[batch, length, channels]``; links of equal rows of X0 are computed once."""
-        values: Tensor = self.dropout(embedded.values)
-        distinct = None if embedded.tokens is None else self.distinct_rows(embedded.tokens)
-        for block in self.blocks:
-            if distinct is not None:
-                values = block(values, distinct.table, embedded.lengths, distinct.row_ids)
-            else:
-                inputs = embedded.values if self.config.link_input == "first" else values
-                values = block(values, inputs, embedded.lengths)
-        return values
+        """Return the stem's output after all layers and a last norm, ``[batch, length, channels]``."""
+        x = self._place(embedded)
+        for layer in self.blocks:
+            x = layer(x, embedded.lengths)
+        mixed: Tensor = self.norm(x)
+        if embedded.lengths is not None:
+            # Poolings expect zeros past the ends.
+            mixed = mixed.masked_fill(past_end(embedded.lengths, mixed.shape[1])[..., None], 0)
+        return mixed
 
     @torch.no_grad()
     def link_inputs(self, embedded: Embedded) -> list[Tensor]:
-        """Return what the link MLPs of each block read, ``[batch, length, channels]`` for each block."""
-        if self.config.link_input == "first":
-            return [embedded.values] * len(self.blocks)
-        inputs = []
-        values = embedded.values
-        for block in self.blocks:
-            inputs.append(values)
-            values = block(values, values, embedded.lengths)
+        """Return the input of each layer, ``[batch, length, channels]``."""
+        inputs, x = [], self._place(embedded)
+        for layer in self.blocks:
+            inputs.append(x)
+            x = layer(x, embedded.lengths)
         return inputs
 
-    def distinct_rows(self, tokens: Tensor) -> DistinctRows | None:
-        """Return the distinct rows of X0, or None where computing links once per row would not pay."""
-        config = self.config
-        if (
-            config.link_input != "first"
-            or config.vocabulary is None
-            or (self.dropout.training and self.dropout.p)
-            # Only the CPU backend profits, and the number of rows is unknown when graphs are compiled.
-            or tokens.device.type != "cpu"
-            or torch.compiler.is_compiling()
-            # A hook on the embedding expects all of its gradient in the rows of the tokens.
-            or self.embedding._forward_hooks
-            or self.embedding._forward_pre_hooks
-        ):
-            return None
-        largest = self.max_distinct_rows(tokens.numel())
-        if self.positions is None:
-            if config.vocabulary > largest:
-                return None
-            return DistinctRows(self.embedding(torch.arange(config.vocabulary, device=tokens.device)), tokens)
-        # With positions a row is a pair of token and position.
-        width = tokens.shape[1]
-        if width > largest or config.vocabulary * width > _SPARSE * tokens.numel():
-            return None
-        pairs = tokens.long() * width + torch.arange(width, device=tokens.device)
-        occurs = torch.zeros(config.vocabulary * width, dtype=torch.int32, device=tokens.device)
-        occurs[pairs] = 1
-        rows = occurs.nonzero().flatten()
-        if len(rows) > largest:
-            return None
-        row_ids = occurs.cumsum(0, dtype=torch.int32) - 1
-        return DistinctRows(self.embedding(rows // width) + self.positions(rows % width), row_ids[pairs])
+    def pool(self, mixed: Tensor, embedded: Embedded) -> Tensor:
+        """Return what the head reads: standardized poolings of the layers' output and of the stem's."""
+        if self.stem_pooling is None or self.standardize is None:
+            return mixed
+        lengths = embedded.lengths
+        pooled = [self.pooling(mixed, lengths), self.stem_pooling(embedded.values, lengths)]
+        if embedded.bag is not None:
+            pooled.append(embedded.bag)
+        standardized: Tensor = self.standardize(torch.cat(pooled, -1))
+        return standardized
 
-    def max_distinct_rows(self, positions: int) -> int:
-        """Return the number of distinct rows up to which computing links once per row saves time and little is stored.
+    def answer(self, mixed: Tensor, embedded: Embedded) -> Tensor:
+        """Return the head's answer to mixed values: logits or values."""
+        answer = self._read_out(self.dropout(self.pool(mixed, embedded)))
+        return answer.squeeze(-1) if self.config.target == "value" and self.config.outputs == 1 else answer
 
-        Their links are stored for all factors, which may take at most the memory that a block's backward pass needs.
-        """
-        offsets = self.paramixer_blocks()[0].offsets
-        checkpoints = count_checkpoints(offsets.shape[0], self.config.checkpoint_every) + 1
-        return min(positions // _SHARED, positions * self.config.channels * checkpoints // offsets.numel())
+    def _read_out(self, features: Tensor) -> Tensor:
+        if self.per_position:
+            answers: Tensor = self.readout(features)
+            return answers
+        # Not a matrix product, which rounds differently for other batch sizes: a sequence has the same answer whichever
+        # others share its batch.
+        return (features[:, None] * self.readout.weight).sum(-1) + self.readout.bias
+
+    def _place(self, embedded: Embedded) -> Tensor:
+        """Return the stem's output with what tells where it stands."""
+        values = embedded.values
+        if self.places is not None:
+            values = values + self.places(self._waves(values))
+        dropped: Tensor = self.dropout(values)
+        return dropped
+
+    def _waves(self, values: Tensor) -> Tensor:
+        """Return sines and cosines of the positions, ``[length, 2 * wavelengths]``."""
+        longest = 2 * max(self.config.mixed_length, 4)
+        steps = torch.arange(values.shape[1], device=values.device, dtype=torch.float32)
+        lengths = torch.logspace(math.log10(4), math.log10(longest), _WAVELENGTHS, device=values.device)
+        angles = 2 * math.pi * steps[:, None] / lengths
+        return torch.cat([angles.sin(), angles.cos()], 1).to(values.dtype)
 
 
-def make_block(config: ParamixerConfig) -> ParamixerBlock:
-    """Return one block of a config, drawn as the paper does."""
-    return ParamixerBlock(
-        config.length,
+def make_layer(config: ParamixerConfig) -> ParamixerLayer:
+    """Return one layer of a config."""
+    return ParamixerLayer(
+        config.mixed_length,
         config.channels,
-        config.hidden,
+        config.head_count,
+        link_width=config.link_width,
+        hidden=config.hidden,
         protocol=config.link_pattern(),
-        residual=config.residual,
         ring=config.ring,
         dropout=config.block_dropout,
+        depth=config.blocks,
         checkpoint_every=config.checkpoint_every,
     )

@@ -1,10 +1,13 @@
 """A model as a folder of data: config.json and model.safetensors, and nothing that could run.
 
+Tables with row-sparse gradients are stored as their rows that are not zero (row_storage.py).
+
 Both files are replaced atomically, the weights first. The weights carry a digest of the config they belong to: a pair
 torn by a crash or changed by hand is an error.
 
-Format 2 of config.json holds ``model_type``, "paramixer" or "baseline", and the config. Format 1 had one config for
-both, with initialization in it; it is still read.
+Format 3 of config.json holds ``model_type``, "paramixer" or "baseline", and the config. Format 2 knew the paper's
+network only, with other defaults. Format 1 had one config for Paramixer and baselines, with initialization in it. Both
+are still read.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ from torch import Tensor, nn
 
 from paramixer.files import replace_file
 from paramixer.nn.config import SequenceConfig
+from paramixer.nn.row_storage import RowStorage
 
-FORMAT = 2
+FORMAT = 3
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPES = ("paramixer", "baseline")
 
@@ -51,7 +55,7 @@ class PretrainedModel(nn.Module, ABC):
             raise NotADirectoryError(f"{path} is, or is below, a file; give a folder to save into") from None
         state = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
         metadata = {"format": "pt", "config": _digest(self.config)}
-        replace_file(path / WEIGHTS, _sort_metadata(save(state, metadata)))
+        replace_file(path / WEIGHTS, _sort_metadata(save(RowStorage.of(self).pack(state), metadata)))
         document = {"model_type": self.model_type, "format": FORMAT, "config": dataclasses.asdict(self.config)}
         replace_file(path / CONFIG, (json.dumps(document, indent=2) + "\n").encode())
 
@@ -88,16 +92,19 @@ class SavedModel:
         path = self.folder / WEIGHTS
         if not path.is_file():
             raise FileNotFoundError(f"{path} is missing; {self.folder} has a config but no weights")
+        storage = RowStorage.of(model)
         try:
             with safe_open(path, framework="pt") as file:
                 names = list(file.keys())
-                _check_shapes(path, model, {name: file.get_slice(name).get_shape() for name in names})
+                shapes = {name: file.get_slice(name).get_shape() for name in names}
+                _check_shapes(path, model, storage.unpack_shapes(shapes, path))
                 metadata = file.metadata() or {}
                 # Copied into torch's own memory: the file's is aligned differently, and products round differently.
                 weights: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in names}
         except SafetensorError as error:
             raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
-        dtypes = {tensor.dtype for tensor in weights.values()}
+        weights = storage.unpack(weights, path)
+        dtypes = {tensor.dtype for name, tensor in weights.items() if name not in storage.flags}
         if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
             raise ValueError(
                 f"{path} has tensors of {' and '.join(sorted(map(str, dtypes)))}; expected one float dtype"
@@ -137,6 +144,9 @@ def read(folder: str | Path, expected: str | None = None) -> SavedModel:
         raise ValueError(f"{path} has no config; save the model again")
     if version == 1:
         saved = _upgrade_format_1(path, settings)
+    elif version == 2 and document["model_type"] == "paramixer":
+        digest = _digest_settings(settings, _FORMAT_2_DEFAULTS)
+        saved = SavedModel(path.parent, "paramixer", {**_FORMAT_2_DEFAULTS, **settings, "layer": "paper"}, digest)
     else:
         saved = SavedModel(path.parent, document["model_type"], settings, None)
     if expected not in (None, saved.model_type):
@@ -175,6 +185,28 @@ def find_folder(folder: str | Path) -> Path:
         ) from error
 
 
+_FORMAT_2_DEFAULTS: dict[str, Any] = {
+    "vocabulary": None,
+    "features": None,
+    "channels": 32,
+    "positions": True,
+    "pooling": "flat",
+    "target": "class",
+    "embedding_dropout": 0.0,
+    "block_dropout": 0.0,
+    "pad": None,
+    "padding": "symbol",
+    "hidden": 32,
+    "blocks": 1,
+    "protocol": "chord",
+    "links": None,
+    "factors": None,
+    "table": None,
+    "residual": "factor",
+    "ring": True,
+    "link_input": "first",
+    "checkpoint_every": 1,
+}
 _FORMAT_1_DEFAULTS: dict[str, Any] = {
     "vocabulary": None,
     "features": None,
@@ -219,6 +251,8 @@ def _upgrade_format_1(path: Path, settings: Mapping[str, Any]) -> SavedModel:
     dropped = {*_FORMAT_1_INIT, *(_FORMAT_1_BASELINE if is_paramixer else _FORMAT_1_PARAMIXER)}
     renamed = {"keep": "checkpoint_every", "mixer": "model"}
     upgraded = {renamed.get(name, name): value for name, value in settings.items() if name not in dropped}
+    if is_paramixer:
+        upgraded["layer"] = "paper"
     return SavedModel(path.parent, "paramixer" if is_paramixer else "baseline", upgraded, digest)
 
 

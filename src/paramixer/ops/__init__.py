@@ -1,7 +1,20 @@
-"""The operators link_mix, paramix and mlp: one API, several backends."""
+"""The operators link_mix, paramix, mlp and ngram_bag: one API, several backends."""
 
 from paramixer.ops.backends import Availability, backend, backends
 from paramixer.ops.cpu import release_memory
 from paramixer.ops.functional import link_mix, mlp, paramix
+from paramixer.ops.ngram_layout import NgramLayout
+from paramixer.ops.ngrams import count_ngrams, ngram_bag
 
-__all__ = ["Availability", "backend", "backends", "link_mix", "mlp", "paramix", "release_memory"]
+__all__ = [
+    "Availability",
+    "NgramLayout",
+    "backend",
+    "backends",
+    "count_ngrams",
+    "link_mix",
+    "mlp",
+    "ngram_bag",
+    "paramix",
+    "release_memory",
+]

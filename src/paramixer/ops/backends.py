@@ -12,7 +12,9 @@ from torch import Tensor
 
 from paramixer.errors import BackendError
 from paramixer.ops import cpu, reference
+from paramixer.ops.adamw_step import AdamWStep
 from paramixer.ops.chain import Chain
+from paramixer.ops.ngram_layout import NgramLayout
 
 
 class Backend(Protocol):
@@ -56,6 +58,27 @@ class Backend(Protocol):
 
     def lookup_backward(self, grad: Tensor, ids: Tensor, rows: int) -> Tensor:
         """Return, for every row, the sum of the gradients of all tokens with that id."""
+
+    def ngram_rows(
+        self, tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None
+    ) -> Tensor:
+        """Return the row of each position's n-gram of each order; -1 for none."""
+
+    def count_ngrams(
+        self, tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, first: int, seen: Tensor, counts: Tensor
+    ) -> None:
+        """Add to the counts the sequences in which each row occurs."""
+
+    def bag(self, rows: Tensor, table: Tensor) -> Tensor:
+        """Return the sums of the table's rows."""
+
+    def bag_backward(self, grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the distinct rows and the sums of their gradients."""
+
+    def update_rows_(
+        self, table: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, rows: Tensor, grads: Tensor, step: AdamWStep
+    ) -> None:
+        """Apply one step of AdamW to these rows of a table and of its moments."""
 
     def dropout(self, values: Tensor, p: float, seed: int) -> Tensor:
         """Set a fraction p of the values to zero and scale the others by 1 / (1 - p)."""

@@ -47,11 +47,41 @@ def check_tensors(operator: str, shapes: dict[str, tuple[Tensor, str]]) -> None:
             raise ValueError(f"{operator}: {owner} has no {axis}; there must be at least one")
 
 
-def as_offsets(operator: str, offsets: Tensor | Sequence[object], shape: Sequence[int], axes: str) -> Tensor:
-    """Return the offsets as an int64 tensor of this shape on the CPU."""
+def check_head_widths(operator: str, heads: int, values: Tensor, inputs: Tensor | None = None, width: int = 0) -> None:
+    """Check that the channels divide among the heads, and that the inputs have ``width``, or that for each head."""
+    channels = values.shape[2]
+    if channels % heads:
+        raise ValueError(
+            f"{operator}: {channels} channels cannot be divided among {heads} heads; "
+            f"use {channels // heads * heads or heads} or {(channels // heads + 1) * heads} channels"
+        )
+    if inputs is not None and inputs.shape[-1] not in (width, heads * width):
+        raise ValueError(
+            f"{operator}: inputs has shape {list(inputs.shape)}, so its width is {inputs.shape[-1]}; expected {width}, "
+            f"read by every head, or {heads} heads x {width} = {heads * width}, each head its own slice"
+        )
+
+
+def as_offsets(
+    operator: str, offsets: Tensor | Sequence[object], shape: Sequence[int], axes: str, heads: int | None = None
+) -> Tensor:
+    """Return the offsets as an int64 tensor on the CPU: of this shape, with heads ``[heads, *shape]``.
+
+    With heads, offsets of this shape are those of every head.
+    """
     tensor = as_int64(operator, "offsets", offsets).cpu()
-    if list(tensor.shape) != list(shape):
-        raise ValueError(f"{operator}: offsets have shape {list(tensor.shape)}, expected {axes} = {list(shape)}")
+    expected = list(shape)
+    if heads is not None:
+        if list(tensor.shape) == expected:
+            return tensor.expand(heads, *expected)
+        if list(tensor.shape) == [heads, *expected]:
+            return tensor
+        raise ValueError(
+            f"{operator}: offsets have shape {list(tensor.shape)}, expected [{axes}] = {expected} for all heads, "
+            f"or [heads, {axes}] = {[heads, *expected]}"
+        )
+    if list(tensor.shape) != expected:
+        raise ValueError(f"{operator}: offsets have shape {list(tensor.shape)}, expected [{axes}] = {expected}")
     return tensor
 
 

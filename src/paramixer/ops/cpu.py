@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from paramixer.ops import reference
-from paramixer.ops.chain import Chain, count_checkpoints
+from paramixer.ops.adamw_step import AdamWStep
+from paramixer.ops.chain import Chain, checkpoint_shape
+from paramixer.ops.ngram_layout import NgramLayout
 
 # In elements: for smaller tensors torch's own allocator is as fast.
 _LARGE = 2**18
@@ -90,19 +92,23 @@ def link_mix_backward(
 def paramix(chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
     """See ``reference.paramix``."""
     mixed = _like(chain.values)
-    checkpoints = _empty(count_checkpoints(chain.factors, checkpoint_every), *chain.values.shape)
+    checkpoints = _empty(*checkpoint_shape(chain.values, chain.w1, checkpoint_every))
     if chain.lengths is not None:
         # The kernels write nothing past the lengths; those rows are zero as in the reference.
         checkpoints.zero_()
-    _kernels().paramix(*_arguments(chain), checkpoint_every, mixed, checkpoints)
+    _kernels().paramix(*_arguments(_expand_rows(chain)), checkpoint_every, mixed, checkpoints)
     return mixed, checkpoints
 
 
 def paramix_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints: Tensor) -> tuple[Tensor, ...]:
     """See ``reference.paramix_backward``."""
+    table, row_ids, chain = chain.inputs, chain.row_ids, _expand_rows(chain)
     grads = tuple(_like(tensor) for tensor in chain[:6])
     _kernels().paramix_backward(*_plain(grad), *_arguments(chain), checkpoint_every, *_plain(checkpoints), *grads)
-    return grads
+    if chain.row_ids is row_ids:
+        return grads
+    assert row_ids is not None
+    return lookup_backward(grads[0].flatten(0, 1), row_ids.flatten().cpu(), table.shape[0]), *grads[1:]
 
 
 def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
@@ -137,6 +143,49 @@ def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
     return dtable
 
 
+def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None) -> Tensor:
+    """See ``reference.ngram_rows``."""
+    rows = torch.empty(*tokens.shape, len(layout.blocks), dtype=torch.int32)
+    _kernels().ngram_rows(
+        tokens.contiguous(), _on_cpu(lengths), _on_cpu(admitted), layout.blocks, layout.vocabulary, rows
+    )
+    return rows
+
+
+def count_ngrams(
+    tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, first: int, seen: Tensor, counts: Tensor
+) -> None:
+    """See ``reference.count_ngrams``."""
+    _kernels().count_ngrams(
+        tokens.contiguous(), _on_cpu(lengths), layout.blocks, layout.vocabulary, first, seen, counts
+    )
+
+
+def bag(rows: Tensor, table: Tensor) -> Tensor:
+    """See ``reference.bag``."""
+    if table.dtype != torch.float32:
+        return reference.bag(rows, table)
+    sums = _empty(*rows.shape[:-1], table.shape[1])
+    _kernels().bag(rows.contiguous().flatten(0, -2), *_plain(table), sums.view(-1, table.shape[1]))
+    return sums
+
+
+def bag_backward(grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """See ``reference.bag_backward``."""
+    distinct, sums = _kernels().bag_backward(*_plain(grad, rows))
+    return distinct, sums
+
+
+def update_rows_(
+    table: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, rows: Tensor, grads: Tensor, step: AdamWStep
+) -> None:
+    """See ``reference.update_rows_``."""
+    if table.dtype != torch.float32:
+        reference.update_rows_(table, exp_avg, exp_avg_sq, rows, grads, step)
+    else:
+        _kernels().update_rows(table.detach(), exp_avg, exp_avg_sq, *_plain(rows, grads), step)
+
+
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     """See ``reference.dropout``."""
     dropped = _like(values)
@@ -149,6 +198,13 @@ def _kernels() -> ModuleType:
     if not _engine.shares_torch_threads:
         _engine.set_threads(torch.get_num_threads())
     return _engine
+
+
+def _expand_rows(chain: Chain) -> Chain:
+    """Return the chain with inputs for every token if it has heads, whose kernels know no table of rows."""
+    if chain.heads is None or chain.row_ids is None:
+        return chain
+    return chain._replace(inputs=lookup(chain.row_ids, chain.inputs), row_ids=None)
 
 
 def _arguments(chain: Chain) -> tuple[object, ...]:

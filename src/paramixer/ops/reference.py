@@ -1,7 +1,8 @@
 """The equations in plain PyTorch, against which every backend is tested.
 
 Nothing here builds [batch, length, links, channels]; links are accumulated one by one. A sequence with its own length
-is sliced out and computed as a whole sequence of that length, so that rows past its end have no effect.
+is sliced out and computed as a whole sequence of that length, so that rows past its end have no effect. A head is
+sliced out and computed as an operator without heads.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paramixer.ops.chain import Chain, count_checkpoints
+from paramixer.ops.adamw_step import AdamWStep
+from paramixer.ops.chain import Chain, checkpoint_shape, widen
+from paramixer.ops.checks import past_end
+from paramixer.ops.ngram_layout import NgramBlock, NgramLayout
+
+# Odd, and its powers differ in all bits: the base of the numbers that are hashed.
+_HASH_BASE = 0x9E3779B97F4A7C15 - 2**64
 
 
 def unavailable_reason() -> str | None:
@@ -26,7 +33,10 @@ def unsupported_reason(values: Tensor) -> str | None:
 
 
 def link_mix(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool) -> Tensor:
-    """Return ``out[b, i] = sum_k weights[b, i, k] * values[b, i + offsets[k]]``."""
+    """Return ``out[b, i] = sum_k weights[b, i, k] * values[b, i + offsets[k]]``, for each head."""
+    if weights.dim() == 4:
+        heads = zip(weights.unbind(2), values.chunk(weights.shape[2], 2), offsets, strict=True)
+        return torch.cat([link_mix(*head, lengths, ring) for head in heads], 2)
     mixed = torch.zeros_like(values, memory_format=torch.contiguous_format)
     for batch, length in _sequences(values, lengths):
         mixed[batch, :length] = _mix(weights[batch, :length], values[batch, :length], offsets, ring)
@@ -37,6 +47,11 @@ def link_mix_backward(
     grad: Tensor, weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of weights and values."""
+    if weights.dim() == 4:
+        slices = (tensor.chunk(weights.shape[2], 2) for tensor in (grad, values))
+        heads = zip(*slices, weights.unbind(2), offsets, strict=True)
+        parts = [link_mix_backward(g, weight, value, links, lengths, ring) for g, value, weight, links in heads]
+        return torch.stack([part[0] for part in parts], 2), torch.cat([part[1] for part in parts], 2)
     dweights = torch.zeros_like(weights, memory_format=torch.contiguous_format)
     dvalues = torch.zeros_like(values, memory_format=torch.contiguous_format)
     for batch, length in _sequences(values, lengths):
@@ -49,8 +64,11 @@ def link_mix_backward(
 def paramix(chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
     """Return the chain's output and the checkpoints: inputs of factors c, 2c, ... with c = checkpoint_every."""
     chain, values = _expand_rows(chain), chain.values
+    if chain.heads is not None:
+        parts = [paramix(head, checkpoint_every) for head in chain.split_heads()]
+        return torch.cat([mixed for mixed, _ in parts], 2), torch.stack([stored for _, stored in parts], 2)
     mixed = torch.zeros_like(values, memory_format=torch.contiguous_format)
-    checkpoints = values.new_zeros(count_checkpoints(chain.factors, checkpoint_every), *values.shape)
+    checkpoints = values.new_zeros(checkpoint_shape(values, chain.w1, checkpoint_every))
     for batch, length in _sequences(values, chain.lengths):
         x, first = chain.inputs[batch, :length], values[batch, :length]
         value = first
@@ -65,6 +83,9 @@ def paramix(chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
 def paramix_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints: Tensor) -> tuple[Tensor, ...]:
     """Return the gradients of inputs, values, w1, b1, w2, b2, recomputing what is not checkpointed."""
     table, row_ids, chain = chain.inputs, chain.row_ids, _expand_rows(chain)
+    if chain.heads is not None:
+        dinputs, *others = _backward_heads(grad, chain, checkpoint_every, checkpoints)
+        return _sum_rows(dinputs, row_ids, table), *others
     w1, b1, w2, b2 = chain.w1, chain.b1, chain.w2, chain.b2
     grads = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in chain[:6])
     dinputs, dvalues, dw1, db1, dw2, db2 = grads
@@ -91,9 +112,7 @@ def paramix_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoi
                     dfirst += upstream
                 upstream = dvalue + upstream if chain.residual == "factor" else dvalue
         dfirst += upstream
-    if row_ids is not None:
-        dinputs = lookup_backward(dinputs.flatten(0, 1), row_ids.flatten(), table.shape[0])
-    return dinputs, *grads[1:]
+    return _sum_rows(dinputs, row_ids, table), *grads[1:]
 
 
 def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths: Tensor | None) -> Tensor:
@@ -132,6 +151,58 @@ def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
     return grad.new_zeros(rows, grad.shape[1]).index_add_(0, ids, grad)
 
 
+def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None) -> Tensor:
+    """Return the row of each position's n-gram of each order, int32 ``[batch, length, orders]``; -1 for none."""
+    batch, length = tokens.shape
+    past = past_end(tokens.new_full((batch,), length) if lengths is None else lengths, length)
+    tokens = tokens.masked_fill(past, 0)
+    wrong = tokens[(tokens < 0) | (tokens >= layout.vocabulary)]
+    if len(wrong):
+        raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {layout.vocabulary - 1}")
+    rows = tokens.new_full((batch, length, len(layout.blocks)), -1, dtype=torch.int32)
+    for number, block in enumerate(layout.blocks):
+        if block.order <= length:
+            ngrams = tokens.unfold(1, block.order, 1)
+            rows[:, block.order - 1 :, number] = _number_ngrams(ngrams, block, layout.vocabulary).int()
+    rows[past] = -1
+    if admitted is not None:
+        rows[(rows >= 0) & (admitted[rows.clamp(min=0)] == 0)] = -1
+    return rows
+
+
+def count_ngrams(
+    tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, first: int, seen: Tensor, counts: Tensor
+) -> None:
+    """Add to the counts, up to 255, the sequences in which each row occurs; they are numbered from first on in seen."""
+    for sequence, rows in enumerate(ngram_rows(tokens, lengths, layout, None), first):
+        distinct = torch.unique(rows[rows >= 0])
+        counts[distinct] += counts[distinct] < 255
+        seen[distinct] = sequence
+
+
+def bag(rows: Tensor, table: Tensor) -> Tensor:
+    """Return the sums ``[..., width]`` of the table's rows ``[..., orders]``; -1 adds nothing."""
+    found = widen(table[rows.clamp(min=0)]).masked_fill((rows < 0)[..., None], 0)
+    return found.sum(-2).to(table.dtype)
+
+
+def bag_backward(grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distinct rows, ascending, and the sum of grad ``[tokens, width]`` over the tokens with each row."""
+    token, order = (rows >= 0).nonzero().unbind(-1)
+    distinct, number = torch.unique(rows[token, order].long(), return_inverse=True)
+    return distinct, grad.new_zeros(len(distinct), grad.shape[1]).index_add_(0, number, grad[token])
+
+
+def update_rows_(
+    table: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, rows: Tensor, grads: Tensor, step: AdamWStep
+) -> None:
+    """Apply one step of AdamW to these rows of a table and of its moments."""
+    mean = exp_avg[rows].lerp(grads, 1 - step.beta1)
+    square = exp_avg_sq[rows] * step.beta2 + (1 - step.beta2) * grads * grads
+    exp_avg[rows], exp_avg_sq[rows] = mean, square
+    table[rows] = table[rows] * step.decay - step.size * mean / (square.sqrt() / step.scale + step.eps)
+
+
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     """Set elements to zero whose 32 random bits are below p, scale the others; the bits hash seed and element."""
     runs = [
@@ -147,6 +218,23 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
 def _expand_rows(chain: Chain) -> Chain:
     """Return the chain with inputs for every token instead of a table of rows."""
     return chain if chain.row_ids is None else chain._replace(inputs=chain.inputs[chain.row_ids], row_ids=None)
+
+
+def _sum_rows(dinputs: Tensor, row_ids: Tensor | None, table: Tensor) -> Tensor:
+    """Return the gradient of the table from those of the tokens' inputs; without row ids these are the result."""
+    if row_ids is None:
+        return dinputs
+    return lookup_backward(dinputs.flatten(0, 1), row_ids.flatten(), table.shape[0])
+
+
+def _backward_heads(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints: Tensor) -> tuple[Tensor, ...]:
+    """Return the gradients head by head, side by side; those of inputs that all heads read are added."""
+    chains = chain.split_heads()
+    heads = zip(grad.chunk(len(chains), 2), chains, checkpoints.unbind(2), strict=True)
+    parts = [paramix_backward(g, head, checkpoint_every, inputs) for g, head, inputs in heads]
+    dinputs, dvalues, *dparameters = zip(*parts, strict=True)
+    joined = torch.stack(dinputs).sum(0) if chain.shares_inputs else torch.cat(dinputs, 2)
+    return joined, torch.cat(dvalues, 2), *(torch.stack(gradients) for gradients in dparameters)
 
 
 def _factor(chain: Chain, m: int, x: Tensor, value: Tensor, first: Tensor) -> Tensor:
@@ -196,6 +284,26 @@ def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, 
         for b, length in enumerate(lengths.tolist()):
             if length:
                 yield slice(b, b + 1), length
+
+
+def _number_ngrams(ngrams: Tensor, block: NgramBlock, vocabulary: int) -> Tensor:
+    """Return the table rows of n-grams ``[..., order]``: their base-vocabulary number, or a hash of all tokens."""
+    base = vocabulary if block.counted else _HASH_BASE
+    code = torch.zeros_like(ngrams[..., 0])
+    for token in ngrams.unbind(-1):
+        code = code * base + token
+    if not block.counted:
+        # SplitMix64; the upper 32 bits as a fraction of the block.
+        code = code + _HASH_BASE
+        code = (code ^ _shift(code, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
+        code = (code ^ _shift(code, 27)) * (0x94D049BB133111EB - 2**64)
+        code = _shift(_shift(code ^ _shift(code, 31), 32) * block.rows, 32)
+    return block.start + code
+
+
+def _shift(word: Tensor, bits: int) -> Tensor:
+    """Return a 64-bit word shifted right, with zeros from the left."""
+    return (word >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _random_bits(element: Tensor, seed: int) -> Tensor:

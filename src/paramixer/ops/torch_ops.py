@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.library import custom_op
 
 from paramixer.ops.backends import select_backend
-from paramixer.ops.chain import Chain, compute_dtype, count_checkpoints, widen
+from paramixer.ops.chain import Chain, checkpoint_shape, compute_dtype, widen
 from paramixer.ops.checks import check_length_values, check_row_id_values
 
 # The fields of Chain, then checkpoint_every.
@@ -121,11 +121,8 @@ def _(grad: Tensor, weights: Tensor, values: Tensor, *_: Any) -> tuple[Tensor, T
 
 @paramix_op.register_fake
 def _(inputs: Tensor, values: Tensor, w1: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    checkpoint_every: int = rest[-1]
-    checkpoints = values.new_empty(
-        count_checkpoints(w1.shape[0], checkpoint_every), *values.shape, dtype=compute_dtype(values.dtype)
-    )
-    return _like(values), checkpoints
+    shape = checkpoint_shape(values, w1, rest[-1])
+    return _like(values), values.new_empty(shape, dtype=compute_dtype(values.dtype))
 
 
 @paramix_backward_op.register_fake

@@ -42,5 +42,5 @@ def resolve_links(settings: dict[str, Any]) -> dict[str, Any]:
     links = settings.get("links")
     if not isinstance(links, dict):
         return settings
-    chosen = links.get(settings["protocol"])
+    chosen = links.get(settings.get("protocol"))
     return {**settings, "links": _LINKS[chosen](settings["length"]) if chosen in _LINKS else chosen}

@@ -1,7 +1,7 @@
 """Recipes are YAML files: model, initialization and training of one row of the paper's table, or of any data.
 
 A recipe is a file of its own (``default.yaml``, ``small.yaml``, or a path) or a family with a file for each preset
-(``paper/``, ``quick/``). ``base: NAME`` starts from another recipe and changes what the file says.
+(``paper/``). ``base: NAME`` starts from another recipe and changes what the file says.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_recipe(name: str, preset: str) -> Recipe:
     """Read the recipe of this name for a preset, its bases included.
 
     Args:
-        name: "paper", "quick", "default", "small", or the path of a YAML file.
+        name: "paper", "default", "small", or the path of a YAML file.
         preset: the row of the paper's table that a family of recipes is read for.
     """
     return _read(name, preset, ())
@@ -110,7 +110,7 @@ def _find(name: str, preset: str) -> Path | Traversable:
         check_preset(preset)
         return folder / name / f"{preset}.yaml"
     matches = difflib.get_close_matches(name, recipe_names(), 1)
-    hint = f"did you mean {matches[0]!r}?" if matches else f"choose from {', '.join(recipe_names())}"
+    hint = f"did you mean {matches[0]!r}?" if matches else f"choose from {', '.join(recipe_names())}."
     raise ValueError(f"there is no recipe {name!r}; {hint} A file of your own ends in .yaml")
 
 

@@ -28,6 +28,8 @@ _SHOWN_LETTERS, _LETTERS_PER_LINE = 120, 60
 _SHOWN_WORDS, _WORDS_PER_LINE = 48, 12
 # More bars than this are thinner than a pixel.
 _MAX_BARS = 1500
+# From more chains on, columns are left out.
+_MANY_CHAINS = 3
 
 Map = tuple[str, NDArray[np.float64]]
 
@@ -35,14 +37,17 @@ Map = tuple[str, NDArray[np.float64]]
 def list_maps(explanation: Explanation) -> list[Map]:
     """Return all maps ``[length]`` of the explanation's first position, each with its title."""
     position = explanation.positions[0]
-    blocks = 0 if explanation.rows is None else len(explanation.rows)
+    chains = len(explanation.chains)
     maps: list[Map] = []
     if explanation.rows is not None and explanation.columns is not None:
-        for block in range(blocks):
-            suffix = f", block {block + 1}" if blocks > 1 else ""
-            maps.append((f"row {position} of the mixing matrix A{suffix}", _to_numpy(explanation.rows[block, 0])))
-            maps.append((f"column {position} of the mixing matrix A{suffix}", _to_numpy(explanation.columns[block, 0])))
-    if explanation.rollout is not None and blocks > 1:
+        for number, name in enumerate(explanation.chains):
+            suffix = f", {name}" if chains > 1 else ""
+            maps.append((f"row {position} of the mixing matrix A{suffix}", _to_numpy(explanation.rows[number, 0])))
+            # Of many chains the rows alone: where the position reads from.
+            if chains <= _MANY_CHAINS:
+                column = _to_numpy(explanation.columns[number, 0])
+                maps.append((f"column {position} of the mixing matrix A{suffix}", column))
+    if explanation.rollout is not None and chains > 1:
         maps.append((f"row {position} of the product of all blocks' A (rollout)", _to_numpy(explanation.rollout[0])))
     if explanation.jacobian is not None:
         maps.append((f"norm of the Jacobian of position {position}", _to_numpy(explanation.jacobian[0])))

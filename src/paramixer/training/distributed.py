@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from accelerate import Accelerator
 from accelerate.utils import parse_flag_from_env
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from paramixer.nn.ngrams import row_flag_names, row_sparse_names
+from paramixer.ops.table_rows import sum_by_row
+from paramixer.training.row_sparse import join_rows, split_rows
 
 
 def build_accelerator() -> Accelerator:
@@ -14,6 +22,35 @@ def build_accelerator() -> Accelerator:
     processes of torchrun would each train alone there, and write over each other.
     """
     return Accelerator(cpu=not torch.accelerator.is_available() or parse_flag_from_env("ACCELERATE_USE_CPU"))
+
+
+def prepare_model(model: nn.Module, accelerator: Accelerator) -> nn.Module:
+    """Return the model on its device, wrapped for several processes where there are any.
+
+    DistributedDataParallel is kept away from row-sparse tables, which it would reduce whole. All processes start with
+    the same ones, and :func:`average_rows` keeps them equal.
+    """
+    if accelerator.num_processes > 1:
+        ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
+        ignore(model, [*row_sparse_names(model), *row_flag_names(model)])  # type: ignore[no-untyped-call]
+    prepared: nn.Module = accelerator.prepare_model(model)
+    return prepared
+
+
+def average_rows(tables: Iterable[nn.Parameter], accelerator: Accelerator) -> None:
+    """Replace the row-sparse gradients of each process by their mean over all processes."""
+    if accelerator.num_processes == 1:
+        return
+    for table in tables:
+        if table.grad is None:
+            rows, values = torch.empty(0, dtype=torch.int64, device=table.device), table.new_empty(0, table.shape[1])
+        else:
+            rows, values = split_rows(table.grad)
+        # Processes have different numbers of rows; -1 is no row.
+        all_rows: Tensor = accelerator.gather(accelerator.pad_across_processes(rows, pad_index=-1))
+        all_values: Tensor = accelerator.gather(accelerator.pad_across_processes(values))
+        sums = sum_by_row(all_rows[:, None].int(), all_values / accelerator.num_processes)
+        table.grad = join_rows(*sums, table)
 
 
 def any_process(flag: bool, accelerator: Accelerator) -> bool:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paramixer.baselines import registry
-from paramixer.data.rng import permutation
 from paramixer.data.task import Task
-from paramixer.nn.config import ParamixerConfig
-from paramixer.nn.data_dependent_init import scale_by_data
+from paramixer.nn.config import ParamixerConfig, SequenceConfig
 from paramixer.nn.init import initialize
 from paramixer.nn.model import Paramixer
 from paramixer.nn.pretrained import PretrainedModel, read
-from paramixer.training.batches import build_collate, load_batches
+from paramixer.training.batches import Collate, build_collate, load_batches
 from paramixer.training.recipe import PARAMIXER, Resolved, resolve
 
-# Sequences by which the data-dependent initialization scales.
-_SEQUENCES = 32
+# Batch size for reading through the training data.
+_BATCH = 256
 
 
 def build_model(
@@ -33,7 +32,7 @@ def build_model(
     >>> model = pm.build_model(task)
 
     Args:
-        task: the data, some of which may scale the initial weights.
+        task: the data.
         resolved: from :func:`resolve`; by default the task's own recipe.
         seed: of the initial weights.
         recipe: a recipe's name or file, where nothing is resolved yet.
@@ -45,14 +44,18 @@ def build_model(
         return registry.build(resolved.config, generator, embedding_bound=init.embedding_bound)
     assert isinstance(resolved.config, ParamixerConfig)
     model = Paramixer(resolved.config, init=None)
-    options = {field.name: getattr(init, field.name) for field in dataclasses.fields(init)}
-    scale = options.pop("scale_by_data")
-    initialize(model, options.pop("name"), generator, **options)
-    if scale:
-        some = permutation(len(task.train), seed)[:_SEQUENCES]
-        batch = next(load_batches(task.train, [some], build_collate(task, resolved.config)))
-        scale_by_data(model, batch.inputs, batch.lengths)
+    initialize(model, init.name, generator, embedding_bound=init.embedding_bound)
+    model.observe(_training_inputs(task, resolved.config))
     return model
+
+
+def _training_inputs(task: Task, config: SequenceConfig) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Yield the inputs and lengths of all training sequences, each once."""
+    # Those of similar length together, so that little is padding.
+    order = np.argsort(np.asarray(task.train.lengths), kind="stable")
+    batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+    for batch in load_batches(task.train, batches, Collate(build_collate(task, config).pad, with_lengths=True)):
+        yield batch.inputs, batch.lengths
 
 
 def load_model(folder: str | Path) -> PretrainedModel:

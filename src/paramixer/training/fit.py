@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from paramixer.data.task import Task
 from paramixer.errors import TrainingError
@@ -25,12 +24,12 @@ from paramixer.training.callbacks.metrics_log import MetricsLog
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.callbacks.stopping import Stopping
 from paramixer.training.callbacks.tensorboard import TensorBoard
-from paramixer.training.distributed import build_accelerator
+from paramixer.training.distributed import build_accelerator, prepare_model
 from paramixer.training.factory import count_parameters
 from paramixer.training.loop import Loop
 from paramixer.training.memory import check_step
 from paramixer.training.metrics import compute_loss
-from paramixer.training.optimizer import build_optimizer
+from paramixer.training.optimizer import ParameterGroup, build_optimizer, describe_groups
 from paramixer.training.options import TrainingOptions, parse_goal
 from paramixer.training.recipe import (
     PARAMIXER,
@@ -56,6 +55,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     display: Display | None = None,
     settings: dict[str, Any] | None = None,
+    parameter_groups: Sequence[ParameterGroup] | None = None,
     test: bool = True,
 ) -> Outcome:
     """Train a model on a task; it ends with the weights that are best on validation.
@@ -71,19 +71,19 @@ def fit(
         callbacks: called after the loop's own.
         display: shows progress; nothing by default.
         settings: written to config.yaml and to the record.
+        parameter_groups: groups of the model's parameters, as torch's optimizers take them; ``lr_factor`` scales the
+            learning rate of a group, and what is in no group is not trained. To resume, pass them again.
         test: whether the model is evaluated on test in the end.
     """
     check_match(model.config, task)
     if isinstance(options, Resolved):
         options = options.training
-    complete = resolve_training(
-        task, model.config.length, None if recipe is None else read_recipe(recipe, task.preset), options
-    )
+    complete = resolve_training(task, None if recipe is None else read_recipe(recipe, task.preset), options)
     if complete.until is not None and (name := parse_goal(complete.until)[0]) != task.metric:
         raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
     assert complete.batch is not None
     check_step(model.config, min(complete.batch, len(task.train)))
-    run = _Run(model, task, complete, seed, display or Display(), tuple(callbacks))
+    run = _Run(model, task, complete, seed, display or Display(), tuple(callbacks), parameter_groups)
     if folder is None:
         if resume:
             raise ValueError("resume=True needs the folder of the run")
@@ -92,6 +92,8 @@ def fit(
     with _seeded(seed, run.loop.accelerator.process_index):
         if settings is None and not resume:
             settings = _describe(model, task, complete, recipe, seed)
+        if settings and parameter_groups is not None:
+            settings = {"resume_with": "pm.fit(..., parameter_groups=..., resume=True)", **settings}
         return run.in_folder(RunFolder(Path(folder)), resume, settings or {}, test)
 
 
@@ -106,11 +108,12 @@ class _Run:
         seed: int,
         display: Display,
         callbacks: tuple[Callback, ...],
+        parameter_groups: Sequence[ParameterGroup] | None,
     ) -> None:
         self.model, self.task, self.options, self.seed = model, task, options, seed
         self.display, self.callbacks = display, callbacks
         accelerator = build_accelerator()
-        prepared: nn.Module = accelerator.prepare_model(model)
+        prepared = prepare_model(model, accelerator)
         if options.compile:
             prepared.compile()
         collate = build_collate(task, model.config)
@@ -131,7 +134,9 @@ class _Run:
             processes=accelerator.num_processes,
         )
         self.evaluation = Evaluation(task, collate, options.evaluate_every, display)
-        self.loop = Loop(prepared, build_optimizer(model, options), batches, compute_loss, options, accelerator)
+        optimizer = build_optimizer(model, options, parameter_groups)
+        self.groups = None if parameter_groups is None else describe_groups(model, optimizer)
+        self.loop = Loop(prepared, optimizer, batches, compute_loss, options, accelerator)
 
     def in_memory(self, test: bool) -> Outcome:
         """Train without a file; Ctrl-C raises at once."""
@@ -196,6 +201,10 @@ class _Run:
                 f"the data has changed since {folder.path} was started (fingerprint {self.task.fingerprint[:16]}, "
                 f"then {fingerprint[:16]}); restore it, or start a new run"
             )
+        if record.get("parameter_groups") != self.groups:
+            raise ValueError(
+                f"{folder.path} was started with other parameter_groups; pass the same to resume it, or start a new run"
+            )
         if record["finished"] and find_latest(folder.state) is None:
             raise ValueError(f"{folder.state} holds no checkpoint to resume from; start a new run")
         checkpoints.restore(self.loop)
@@ -218,6 +227,8 @@ class _Run:
 
     def _record(self, folder: RunFolder, settings: dict[str, Any], outcome: Outcome | None) -> dict[str, Any]:
         described: dict[str, Any] = {name: settings[name] for name in ("recipe", "init") if name in settings}
+        if self.groups is not None:
+            described["parameter_groups"] = self.groups
         return build_record(
             self.task,
             self.model.config,

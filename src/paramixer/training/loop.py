@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from paramixer.errors import TrainingError
 from paramixer.training.batches import Batch, Step, TrainingBatches
 from paramixer.training.callback import Callback, Interrupted, Progress
-from paramixer.training.distributed import any_process, autocast
+from paramixer.training.distributed import any_process, autocast, average_rows
 from paramixer.training.optimizer import learning_rate, set_lr
 from paramixer.training.options import TrainingOptions
+from paramixer.training.row_sparse import clip_gradients, row_sparse_tables
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -90,8 +91,9 @@ class Loop:
                 f"the loss is {mean} at step {self.progress.step + 1}; try a smaller learning rate, training.clip=1, "
                 "or init.name=identity"
             )
+        average_rows(row_sparse_tables(self.optimizer), self.accelerator)
         if self.options.clip:
-            self.accelerator.clip_grad_norm_(self.model.parameters(), self.options.clip)
+            clip_gradients(self.model.parameters(), self.options.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.progress.loss_sum += mean

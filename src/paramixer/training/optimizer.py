@@ -1,34 +1,85 @@
-"""The optimizer, its learning-rate schedule, and the learning-rate factors of parts of a model."""
+"""The optimizer, its parameter groups and its learning-rate schedule."""
 
 from __future__ import annotations
 
 import math
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
+from paramixer.nn.ngrams import row_sparse_names
 from paramixer.training.options import TrainingOptions
+from paramixer.training.row_sparse import RowSparseAdamW
+
+ParameterGroup = dict[str, Any]
+"""``params`` and options of the optimizer for them, as torch takes them; ``lr_factor`` scales the learning rate."""
 
 
-def build_optimizer(model: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Return Adam or AdamW over the model's parameters, one group for every learning-rate factor."""
+def build_optimizer(
+    model: nn.Module, options: TrainingOptions, groups: Sequence[ParameterGroup] | None = None
+) -> torch.optim.Optimizer:
+    """Return Adam or AdamW over the model's parameters, or over groups of them.
+
+    Weight decay is for the weights of linear layers alone. Parameters that their module lists as row-sparse get a group
+    of their own, whose steps touch only rows with a gradient.
+    """
     assert options.learning_rate is not None
-    factors: dict[str, float] = {pattern: float(factor) for pattern, factor in (options.lr_factors or {}).items()}
-    groups: dict[float, list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        factor = next((value for pattern, value in factors.items() if fnmatchcase(name, pattern)), 1.0)
-        groups.setdefault(factor, []).append(parameter)
-    parameters = [{"params": group, "lr_factor": factor} for factor, group in groups.items()]
+    names = set(row_sparse_names(model))
+    tables = {id(parameter) for name, parameter in model.named_parameters() if name in names}
+    parameters = _mark_tables(_group(model) if groups is None else groups, tables)
+    for group in parameters:
+        if "lr" in group:
+            raise ValueError(f"a parameter group has lr={group['lr']}, which the schedule sets; give it an lr_factor")
+    decay, betas = options.weight_decay or 0.0, (0.9, options.beta2 or 0.999)
+    if tables:
+        # Adam, too: AdamW without weight decay is the same.
+        return RowSparseAdamW(parameters, lr=options.learning_rate, betas=betas, weight_decay=decay)
     if options.optimizer == "adamw":
-        return torch.optim.AdamW(parameters, lr=options.learning_rate, weight_decay=options.weight_decay or 0.0)
-    return torch.optim.Adam(parameters, lr=options.learning_rate)
+        return torch.optim.AdamW(parameters, lr=options.learning_rate, betas=betas, weight_decay=decay)
+    return torch.optim.Adam(parameters, lr=options.learning_rate, betas=betas)
+
+
+def describe_groups(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Return the names of every group's parameters and the options that it does not share, as a record holds them."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    described = []
+    for group in optimizer.param_groups:
+        if any(parameter not in names for parameter in group["params"]):
+            raise ValueError("a parameter group holds a tensor that is no parameter of the model; leave it out")
+        options = {name: value for name, value in group.items() if name not in ("params", "lr")}
+        own = {name: value for name, value in options.items() if value != optimizer.defaults.get(name)}
+        # Betas are a tuple, which JSON gives back as a list.
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
+        described.append({"params": [names[parameter] for parameter in group["params"]], **plain})
+    return described
+
+
+def _group(model: nn.Module) -> list[ParameterGroup]:
+    """Return the weights of linear layers, which decay, and all other parameters, which do not."""
+    linear = {id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)}
+    decayed = [parameter for parameter in model.parameters() if id(parameter) in linear]
+    others = [parameter for parameter in model.parameters() if id(parameter) not in linear]
+    return [group for group in ({"params": decayed}, {"params": others, "weight_decay": 0.0}) if group["params"]]
+
+
+def _mark_tables(groups: Sequence[ParameterGroup], tables: set[int]) -> list[ParameterGroup]:
+    """Return the groups with row-sparse tables in groups of their own."""
+    marked: list[ParameterGroup] = []
+    for group in groups:
+        parameters = list(group["params"])
+        plain = [parameter for parameter in parameters if id(parameter) not in tables]
+        rows = [parameter for parameter in parameters if id(parameter) in tables]
+        marked += [{**group, "params": plain}] if plain or not rows else []
+        marked += [{**group, "params": rows, "row_sparse": True}] if rows else []
+    return marked
 
 
 def set_lr(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the learning rate of the next step; every group takes its factor of it."""
     for group in optimizer.param_groups:
-        group["lr"] = rate * group["lr_factor"]
+        group["lr"] = rate * group.get("lr_factor", 1.0)
 
 
 def learning_rate(options: TrainingOptions, step: int, last: int | None, elapsed: float = 0.0) -> float:

@@ -6,10 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from paramixer.validation import Count, Positive, settings
+from paramixer.validation import Count, Positive, Probability, settings
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Factor = Positive | Annotated[str, Field(pattern=r"^\d+(\.\d+)?/length$")]
 
 
 @settings
@@ -22,10 +21,6 @@ class TrainingOptions:
     """Stop after so many optimizer steps."""
     minutes: Positive | None = None
     """Stop after so many minutes of training."""
-    min_steps: Count | None = None
-    """Raise the recipe's epochs until they make so many steps."""
-    max_epochs: Count | None = None
-    """The most epochs that min_steps may ask for."""
     until: str | None = None
     """Stop when validation reaches this, such as accuracy=0.98 or error=0.005."""
     patience: Count | None = None
@@ -38,11 +33,10 @@ class TrainingOptions:
     """Adam or AdamW."""
     learning_rate: Positive | None = None
     """Learning rate."""
-    lr_factors: dict[str, Factor] | None = None
-    """Learning-rate factors by patterns of parameter names, such as {"head.linear.weight": 0.3}; the first pattern that
-    matches counts. "300/length" is 300 over the model's length, at most 1, rounded to one digit."""
+    beta2: Probability | None = None
+    """How slowly Adam's second moments forget; None for the recipe's, or 0.999. Short runs do better with less."""
     weight_decay: NonNegative | None = None
-    """Weight decay of AdamW."""
+    """Weight decay of AdamW, for the weights of linear layers."""
     schedule: Literal["constant", "cosine"] | None = None
     """Whether the learning rate is constant, or falls to zero along a cosine over the steps, epochs or minutes."""
     warmup: Annotated[int, Field(ge=0)] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,27 +12,19 @@ import torch
 from paramixer.baselines import registry
 from paramixer.data.task import Task, TaskInfo
 from paramixer.nn.config import ParamixerConfig, SequenceConfig
-from paramixer.nn.init import InitOptions
+from paramixer.nn.init import INITIALIZATIONS, InitOptions
 from paramixer.nn.model import Paramixer
 from paramixer.recipes import PRESETS, Recipe, read_recipe, resolve_links
 from paramixer.training.memory import check_parameters, check_step
 from paramixer.training.options import TrainingOptions
-from paramixer.validation import settings
+from paramixer.training.sizing import choose_size
 
 PARAMIXER = "paramixer"
 # Fields of a config that the data decides.
 DATA_FIELDS = ("length", "outputs", "vocabulary", "features", "target", "pad")
-_STOPPING = ("epochs", "steps", "minutes", "min_steps", "max_epochs")
+_STOPPING = ("epochs", "steps", "minutes")
 
 Settings = Mapping[str, Any]
-
-
-@settings
-class Initialization(InitOptions):
-    """How a model is initialized before training."""
-
-    scale_by_data: bool = False
-    """Whether every block is centered and scaled on a few training sequences, as in LSUV."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class Resolved:
     """"paramixer", or the name of a baseline."""
     config: SequenceConfig
     """Of the model."""
-    init: Initialization
+    init: InitOptions
     """How the model is initialized."""
     training: TrainingOptions
     """How it is trained; complete."""
@@ -90,7 +81,7 @@ def resolve(
         recipe: a recipe, its name or its file; by default the task's own, and the paper's for a baseline.
         system: "paramixer", or a baseline's name.
         model: fields of the config that the user gave.
-        init: fields of :class:`Initialization` that the user gave.
+        init: fields of :class:`paramixer.nn.init.InitOptions` that the user gave.
         training: fields of :class:`TrainingOptions` that the user gave.
         match_parameters: whether a baseline gets as many parameters as Paramixer has on this task.
     """
@@ -104,11 +95,17 @@ def resolve(
     else:
         config = _resolve_baseline(task, base, system, given, match_parameters)
     check_match(config, task)
-    options = resolve_training(task, config.length, base, training or {})
+    options = resolve_training(task, base, training or {})
     assert options.batch is not None
     check_parameters(config)
     check_step(config, min(options.batch, len(task.train)))
-    return Resolved(base.name, system, config, Initialization(**{**base.init, **(init or {})}), options)
+    chosen = {**base.init, **(init or {})}
+    if not isinstance(config, ParamixerConfig):
+        # A baseline draws its weights as its package does.
+        chosen["name"] = None
+    elif chosen.get("name") is None:
+        chosen["name"] = INITIALIZATIONS[config.layer][0]
+    return Resolved(base.name, system, config, InitOptions(**chosen), options)
 
 
 def check_settings(recipe: str | None, system: str, model: Settings, init: Settings, training: Settings) -> None:
@@ -124,7 +121,7 @@ def check_settings(recipe: str | None, system: str, model: Settings, init: Setti
     if recipe is not None:
         read_recipe(recipe, PRESETS[0])
     TrainingOptions(**training)
-    Initialization(**init)
+    InitOptions(**init)
     _refuse_data_fields(model)
     check_system(system, init, False)
     if system == PARAMIXER:
@@ -132,13 +129,12 @@ def check_settings(recipe: str | None, system: str, model: Settings, init: Setti
 
 
 def resolve_training(
-    task: Task, length: int, recipe: Recipe | None = None, given: Settings | TrainingOptions | None = None
+    task: Task, recipe: Recipe | None = None, given: Settings | TrainingOptions | None = None
 ) -> TrainingOptions:
     """Return complete training options.
 
     Args:
         task: the data.
-        length: N of the model, on which learning-rate factors may depend.
         recipe: by default the task's own.
         given: what the user gave; it overrules the recipe.
     """
@@ -146,37 +142,40 @@ def resolve_training(
     if isinstance(given, TrainingOptions):
         given = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
-    base = dict(recipe.training)
-    stops = chosen.keys() & {"epochs", "steps", "minutes"}
-    if stops:
+    # The size of the data decides what a recipe leaves open.
+    base = {**choose_size(task).training, **recipe.training}
+    if chosen.keys() & set(_STOPPING):
         # A limit that the user gives replaces those of the recipe.
         base = {name: value for name, value in base.items() if name not in _STOPPING}
-    defaults = {"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "warmup": 0, "clip": 0.0}
+    defaults = {
+        "optimizer": "adam",
+        "beta2": 0.999,
+        "weight_decay": 0.0,
+        "schedule": "constant",
+        "warmup": 0,
+        "clip": 0.0,
+    }
     options = TrainingOptions(**{**defaults, **base, **chosen})
     missing = [name for name in ("batch", "learning_rate") if getattr(options, name) is None]
     if missing:
         raise ValueError(f"neither the recipe {recipe.name} nor you give {' and '.join(missing)}")
     if not options.bounded:
         raise ValueError(f"recipe {recipe.name} does not say when to stop; give epochs, steps or minutes")
-    factors: dict[str, float | str] = {
-        pattern: _factor(value, length) for pattern, value in (options.lr_factors or {}).items()
-    }
-    return dataclasses.replace(
-        options, epochs=_epochs(options, len(task.train)), min_steps=None, max_epochs=None, lr_factors=factors
-    )
+    return options
 
 
-def _resolve_config(task: TaskInfo, recipe: Recipe, given: Settings) -> ParamixerConfig:
-    # Each sequence on a ring of its own length, and no work for padding, unless the recipe says otherwise.
+def _resolve_config(task: Task, recipe: Recipe, given: Settings) -> ParamixerConfig:
+    # Each sequence at its own length, and no work for padding, unless the recipe says otherwise.
     padding = {"padding": "length"} if task.variable_length else {}
-    merged = {**padding, **recipe.model, **data_fields(task), **given}
+    prenorm = {**recipe.model, **given}.get("layer", "prenorm") == "prenorm"
+    size = choose_size(task).model if prenorm else {}
+    merged = {**size, **padding, **recipe.model, **data_fields(task), **given}
     if merged.get("protocol") == "links" and "links" not in given:
         merged["links"] = None
-    merged.setdefault("protocol", "chord")
     return ParamixerConfig(**resolve_links(merged))
 
 
-def _resolve_baseline(task: TaskInfo, recipe: Recipe, system: str, given: Settings, match: bool) -> SequenceConfig:
+def _resolve_baseline(task: Task, recipe: Recipe, system: str, given: Settings, match: bool) -> SequenceConfig:
     shared = {field.name for field in dataclasses.fields(SequenceConfig)}
     own = _resolve_config(task, recipe, {name: value for name, value in given.items() if name in shared})
     unknown = given.keys() - {field.name for field in dataclasses.fields(registry.BaselineConfig)}
@@ -238,7 +237,7 @@ def check_system(system: str, init: Settings, match_parameters: bool) -> None:
             raise ValueError("match_parameters sizes a baseline; name one, or leave it out")
         return
     registry.get(system)
-    defaults = dataclasses.asdict(Initialization())
+    defaults = dataclasses.asdict(InitOptions())
     for name, value in init.items():
         if name != "embedding_bound" and value != defaults.get(name):
             raise ValueError(f"init.{name}={value!r} is for paramixer; {system} draws its weights as its package does")
@@ -248,21 +247,6 @@ def _refuse_data_fields(model: Settings) -> None:
     for field in DATA_FIELDS:
         if field in model:
             raise ValueError(f"model.{field}={model[field]!r}; the data decides it: leave it out")
-
-
-def _epochs(options: TrainingOptions, sequences: int) -> int | None:
-    if options.epochs is None or options.min_steps is None or options.batch is None:
-        return options.epochs
-    steps = math.ceil(sequences / options.batch)
-    epochs = max(options.epochs, math.ceil(options.min_steps / steps))
-    return epochs if options.max_epochs is None else min(epochs, options.max_epochs)
-
-
-def _factor(value: float | str, length: int) -> float:
-    if not isinstance(value, str):
-        return float(value)
-    numerator = float(value.removesuffix("/length"))
-    return float(f"{min(1.0, numerator / length):.1g}")
 
 
 def _to_plain(value: Any) -> Any:

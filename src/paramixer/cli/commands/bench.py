@@ -1,16 +1,17 @@
 """``paramixer bench``."""
 
 # No postponed annotations: the command line reads the types of the parameters.
+import dataclasses
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from paramixer.cli.chain_options import ChainOptions
+from paramixer.bench.shape import ChainShape
 from paramixer.cli.flags import Switch
 
 
 def bench(
-    chain: Annotated[ChainOptions | None, Parameter(name="*")] = None,
+    chain: Annotated[ChainShape | None, Parameter(name="*")] = None,
     *,
     only: list[str] | None = None,
     rounds: int = 5,
@@ -27,8 +28,9 @@ def bench(
         quick: One round and small yardsticks, to see that everything works; its times mean nothing.
     """
     from paramixer.bench import limits, rendering
+    from paramixer.bench.case import Case
     from paramixer.bench.comparison import compare_implementations
-    from paramixer.bench.implementations import IMPLEMENTATIONS, check_names
+    from paramixer.bench.implementations import check_names, default_names
     from paramixer.bench.status import show_status
     from paramixer.bench.timing import use_threads
     from paramixer.cli.console import CommandConsole
@@ -37,7 +39,7 @@ def bench(
     for name, number in {"rounds": rounds, "threads": threads}.items():
         if number is not None and number < 1:
             raise ValueError(f"{name}={number}; it must be at least 1")
-    case = (chain or ChainOptions()).case()
+    case = Case(**dataclasses.asdict(chain or ChainShape()))
     check_names(only or ())
     # A backend that cannot serve is refused before anything is measured.
     serving_backend()
@@ -47,7 +49,7 @@ def bench(
             machine_limits = limits.measure_limits(notify, quick)
             comparison = compare_implementations(
                 case,
-                only or tuple(IMPLEMENTATIONS),
+                only or default_names(case),
                 limits=machine_limits,
                 rounds=1 if quick else rounds,
                 notify=notify,

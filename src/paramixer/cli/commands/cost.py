@@ -1,16 +1,17 @@
 """``paramixer cost``."""
 
 # No postponed annotations: the command line reads the types of the parameters.
+import dataclasses
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from paramixer.cli.chain_options import ChainOptions
+from paramixer.bench.shape import ChainShape
 from paramixer.cli.flags import Switch
 
 
 def cost(
-    chain: Annotated[ChainOptions | None, Parameter(name="*")] = None,
+    chain: Annotated[ChainShape | None, Parameter(name="*")] = None,
     *,
     checkpoint_every: int = 1,
     backend: str | None = None,
@@ -31,6 +32,7 @@ def cost(
         threads: Threads of that measurement.
     """
     from paramixer.bench import limits, rendering
+    from paramixer.bench.case import Case
     from paramixer.bench.cost import describe
     from paramixer.bench.status import show_status
     from paramixer.bench.timing import use_threads
@@ -41,7 +43,7 @@ def cost(
     for name, number in numbers.items():
         if number is not None and number <= 0:
             raise ValueError(f"{name}={number}; it must be positive")
-    case = (chain or ChainOptions()).case()
+    case = Case(**dataclasses.asdict(chain or ChainShape()))
     console = CommandConsole()
     machine = limits.DEFAULT
     if measure:

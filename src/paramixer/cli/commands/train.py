@@ -44,7 +44,7 @@ def train(
         label: Column of the labels or values; in FASTA, where the label stands in the header.
         length: N, the longest sequence; longer ones are cut.
         model: The model to train (paramixer models). By default paramixer.
-        recipe: Settings that are not given: paper, quick, default, small or a YAML file. By default the task's own.
+        recipe: Settings that are not given: paper, default, small or a YAML file. By default the task's own.
         epochs: Passes over the training data.
         minutes: Stop after so many minutes.
         batch: Batch size.
@@ -83,6 +83,7 @@ def train(
     if resume is not None:
         _resume(resume, given, out, print_config, console)
         return
+    from paramixer import data
     from paramixer.data.progress import show_progress
     from paramixer.data.summary_table import print_summary
     from paramixer.training.distributed import build_accelerator
@@ -99,9 +100,9 @@ def train(
     folder = check_run(settings, out)
     console.quiet = not build_accelerator().is_main_process
     with show_progress(console) as progress:
-        data = settings.load_task(progress)
-    print_summary(data, console)
-    start_run(settings, folder, task=data, console=console)
+        loaded = data.load(settings.task, progress=progress, **settings.load_options())
+    print_summary(loaded, console)
+    start_run(settings, folder, task=loaded, console=console)
 
 
 def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:

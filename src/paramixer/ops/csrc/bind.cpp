@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "bind_tables.h"
 #include "engine.h"
 #include "memory.h"
 #include "work_queue.h"
@@ -25,7 +26,9 @@ using Array = nb::ndarray<>;
 [[noreturn]] void raise_value_error(const std::string& message) { throw nb::value_error(message.c_str()); }
 [[noreturn]] void raise_type_error(const std::string& message) { throw nb::type_error(message.c_str()); }
 
-std::string to_text(std::initializer_list<int64_t> shape) {
+using Shape = std::vector<int64_t>;
+
+std::string to_text(const Shape& shape) {
     std::string out = "[";
     for (int64_t size : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(size);
     return out + "]";
@@ -60,11 +63,15 @@ float* check_floats(const Array& array, const char* name) {
     return static_cast<float*>(array.data());
 }
 
-float* check_floats(const Array& array, const char* name, std::initializer_list<int64_t> shape) {
+void check_shape(const Array& array, const char* name, const Shape& shape) {
     bool same = array.ndim() == shape.size();
     size_t i = 0;
     for (int64_t size : shape) same = same && static_cast<int64_t>(array.shape(i++)) == size;
     if (!same) raise_value_error(std::string(name) + " has shape " + shape_text(array) + ", not " + to_text(shape));
+}
+
+float* check_floats(const Array& array, const char* name, const Shape& shape) {
+    check_shape(array, name, shape);
     return check_floats(array, name);
 }
 
@@ -85,14 +92,8 @@ void check_positive(const char* name, int64_t size) {
     if (size < 1) raise_value_error(std::string(name) + " must be at least 1, got " + std::to_string(size));
 }
 
-// offsets [factors, links], or [links] if factors is 0.
-const int64_t* check_offsets(const Array& offsets, int64_t factors, int64_t links) {
-    const bool right = factors ? offsets.ndim() == 2 && static_cast<int64_t>(offsets.shape(0)) == factors &&
-                                     static_cast<int64_t>(offsets.shape(1)) == links
-                               : offsets.ndim() == 1 && static_cast<int64_t>(offsets.shape(0)) == links;
-    if (!right)
-        raise_value_error("offsets has shape " + shape_text(offsets) + ", not " +
-                          (factors ? to_text({factors, links}) : to_text({links})));
+const int64_t* check_offsets(const Array& offsets, const Shape& shape) {
+    check_shape(offsets, "offsets", shape);
     return check_integers(offsets, "offsets");
 }
 
@@ -115,25 +116,46 @@ void check_indexable(std::initializer_list<int64_t> sizes) {
             raise_value_error("an array of shape " + to_text(sizes) + " cannot be addressed");
 }
 
+// The channels of one of `heads` heads.
+int64_t head_channels(const Array& values, int64_t heads) {
+    check_positive("heads", heads);
+    const int64_t channels = size_at(values, "values", 3, 2);
+    check_positive("channels", channels);
+    if (channels % heads != 0)
+        raise_value_error(std::to_string(channels) + " channels cannot be divided among " + std::to_string(heads) +
+                          " heads");
+    return channels / heads;
+}
+
 MixSizes mix_sizes(const Array& weights, const Array& values, const std::optional<Array>& lengths, bool ring) {
+    const bool heads = weights.ndim() == 4;
+    const size_t dimensions = heads ? 4 : 3;
     MixSizes sizes;
-    sizes.batch = size_at(weights, "weights", 3, 0);
-    sizes.length = size_at(weights, "weights", 3, 1);
-    sizes.links = size_at(weights, "weights", 3, 2);
-    sizes.channels = size_at(values, "values", 3, 2);
+    sizes.batch = size_at(weights, "weights", dimensions, 0);
+    sizes.length = size_at(weights, "weights", dimensions, 1);
+    sizes.heads = heads ? size_at(weights, "weights", 4, 2) : 1;
+    sizes.links = size_at(weights, "weights", dimensions, dimensions - 1);
+    sizes.channels = head_channels(values, sizes.heads);
     sizes.lengths = check_lengths(lengths, sizes.batch, sizes.length);
     sizes.ring = ring;
     check_positive("links", sizes.links);
-    check_positive("channels", sizes.channels);
     return sizes;
+}
+
+// Of the weights and the offsets of link_mix; [.., heads, links] with an axis of heads.
+Shape weight_shape(const MixSizes& s, const Array& weights) {
+    return weights.ndim() == 4 ? Shape{s.batch, s.length, s.heads, s.links} : Shape{s.batch, s.length, s.links};
+}
+Shape offset_shape(const MixSizes& s, const Array& weights) {
+    return weights.ndim() == 4 ? Shape{s.heads, s.links} : Shape{s.links};
 }
 
 void py_link_mix(Array weights, Array values, Array offsets, std::optional<Array> lengths, bool ring, Array out) {
     const MixSizes s = mix_sizes(weights, values, lengths, ring);
     const float* const w = check_floats(weights, "weights");
-    const float* const v = check_floats(values, "values", {s.batch, s.length, s.channels});
-    const int64_t* const o = check_offsets(offsets, 0, s.links);
-    float* const result = check_floats(out, "out", {s.batch, s.length, s.channels});
+    const float* const v = check_floats(values, "values", {s.batch, s.length, s.heads * s.channels});
+    const int64_t* const o = check_offsets(offsets, offset_shape(s, weights));
+    float* const result = check_floats(out, "out", {s.batch, s.length, s.heads * s.channels});
     nb::gil_scoped_release release;
     link_mix(s, w, v, o, result);
 }
@@ -141,12 +163,12 @@ void py_link_mix(Array weights, Array values, Array offsets, std::optional<Array
 void py_link_mix_backward(Array grad, Array weights, Array values, Array offsets, std::optional<Array> lengths,
                           bool ring, Array dweights, Array dvalues) {
     const MixSizes s = mix_sizes(weights, values, lengths, ring);
-    const float* const g = check_floats(grad, "grad", {s.batch, s.length, s.channels});
+    const float* const g = check_floats(grad, "grad", {s.batch, s.length, s.heads * s.channels});
     const float* const w = check_floats(weights, "weights");
-    const float* const v = check_floats(values, "values", {s.batch, s.length, s.channels});
-    const int64_t* const o = check_offsets(offsets, 0, s.links);
-    float* const dw = check_floats(dweights, "dweights", {s.batch, s.length, s.links});
-    float* const dv = check_floats(dvalues, "dvalues", {s.batch, s.length, s.channels});
+    const float* const v = check_floats(values, "values", {s.batch, s.length, s.heads * s.channels});
+    const int64_t* const o = check_offsets(offsets, offset_shape(s, weights));
+    float* const dw = check_floats(dweights, "dweights", weight_shape(s, weights));
+    float* const dv = check_floats(dvalues, "dvalues", {s.batch, s.length, s.heads * s.channels});
     nb::gil_scoped_release release;
     link_mix_backward(s, g, w, v, o, dw, dv);
 }
@@ -171,25 +193,28 @@ const int64_t* check_ids(const Array& ids, const char* name, int64_t rows) {
 ChainSizes chain_sizes(const Array& inputs, const Array& values, const Array& w1, const Array& w2,
                        const std::optional<Array>& lengths, const std::string& residual, bool ring,
                        const std::optional<Array>& row_ids, int64_t checkpoint_every) {
+    const bool heads = w1.ndim() == 4;
+    const size_t dimensions = heads ? 4 : 3;
     ChainSizes s;
+    s.heads = heads ? size_at(w1, "w1", 4, 0) : 0;
     s.batch = size_at(values, "values", 3, 0);
     s.length = size_at(values, "values", 3, 1);
-    s.inputs = size_at(w1, "w1", 3, 1);
-    s.channels = size_at(values, "values", 3, 2);
-    s.factors = size_at(w1, "w1", 3, 0);
-    s.hidden = size_at(w1, "w1", 3, 2);
-    s.links = size_at(w2, "w2", 3, 2);
+    s.inputs = size_at(w1, "w1", dimensions, dimensions - 2);
+    s.channels = head_channels(values, heads ? s.heads : 1);
+    s.factors = size_at(w1, "w1", dimensions, dimensions - 3);
+    s.hidden = size_at(w1, "w1", dimensions, dimensions - 1);
+    s.links = size_at(w2, "w2", dimensions, dimensions - 1);
     s.lengths = check_lengths(lengths, s.batch, s.length);
     s.ring = ring;
     s.residual = residual_of(residual);
     s.checkpoint_every = checkpoint_every;
     s.table_rows = row_ids ? size_at(inputs, "inputs", 2, 0) : 0;
-    if (row_ids && (size_at(*row_ids, "row_ids", 2, 0) != s.batch || size_at(*row_ids, "row_ids", 2, 1) != s.length))
-        raise_value_error("row_ids has shape " + shape_text(*row_ids) + ", not " + to_text({s.batch, s.length}));
+    if (row_ids) check_shape(*row_ids, "row_ids", {s.batch, s.length});
     s.row_ids = row_ids ? check_ids(*row_ids, "row_ids", s.table_rows) : nullptr;
     if (row_ids) check_positive("rows of the table", s.table_rows);
+    if (row_ids && heads) raise_value_error("row_ids with heads are not supported; expand the table's rows");
+    s.shares_inputs = !heads || size_at(inputs, "inputs", 3, 2) == s.inputs;
     check_positive("inputs' width", s.inputs);
-    check_positive("channels", s.channels);
     check_positive("factors", s.factors);
     check_positive("hidden", s.hidden);
     check_positive("links", s.links);
@@ -198,27 +223,42 @@ ChainSizes chain_sizes(const Array& inputs, const Array& values, const Array& w1
     check_indexable({s.factors, s.batch, s.length, s.channels});
     check_indexable({s.batch, s.length, s.links});
     check_indexable({s.factors, s.table_rows, s.links});
+    if (heads) check_indexable({s.factors, s.batch, s.heads, s.length, s.channels + s.inputs + s.links});
     return s;
 }
 
 // The link inputs of the tokens, or of the table.
 float* check_inputs(const ChainSizes& s, const Array& inputs, const char* name) {
     return s.row_ids ? check_floats(inputs, name, {s.table_rows, s.inputs})
-                     : check_floats(inputs, name, {s.batch, s.length, s.inputs});
+                     : check_floats(inputs, name, {s.batch, s.length, s.inputs * (s.shares_inputs ? 1 : s.heads)});
+}
+
+// [batch, length, channels], those of all heads.
+Shape value_shape(const ChainSizes& s) { return {s.batch, s.length, s.channels * (s.heads ? s.heads : 1)}; }
+
+// [factors, ..] or [heads, factors, ..].
+Shape parameter_shape(const ChainSizes& s, Shape sizes) {
+    sizes.insert(sizes.begin(), s.factors);
+    if (s.heads) sizes.insert(sizes.begin(), s.heads);
+    return sizes;
 }
 
 Parameters check_parameters(const ChainSizes& s, const Array& w1, const Array& b1, const Array& w2, const Array& b2,
                             const Array& offsets) {
-    return {check_floats(w1, "w1", {s.factors, s.inputs, s.hidden}), check_floats(b1, "b1", {s.factors, s.hidden}),
-            check_floats(w2, "w2", {s.factors, s.hidden, s.links}), check_floats(b2, "b2", {s.factors, s.links}),
-            check_offsets(offsets, s.factors, s.links)};
+    return {check_floats(w1, "w1", parameter_shape(s, {s.inputs, s.hidden})),
+            check_floats(b1, "b1", parameter_shape(s, {s.hidden})),
+            check_floats(w2, "w2", parameter_shape(s, {s.hidden, s.links})),
+            check_floats(b2, "b2", parameter_shape(s, {s.links})),
+            check_offsets(offsets, parameter_shape(s, {s.links}))};
 }
 
 float* check_checkpoints(const ChainSizes& s, const std::optional<Array>& checkpoints) {
     const int64_t count = checkpoint_count(s);
     if (count > 0 && !checkpoints)
         raise_value_error("checkpoint_every is " + std::to_string(s.checkpoint_every) + ", but checkpoints is None");
-    return checkpoints ? check_floats(*checkpoints, "checkpoints", {count, s.batch, s.length, s.channels}) : nullptr;
+    const Shape shape =
+        s.heads ? Shape{count, s.batch, s.heads, s.length, s.channels} : Shape{count, s.batch, s.length, s.channels};
+    return checkpoints ? check_floats(*checkpoints, "checkpoints", shape) : nullptr;
 }
 
 void py_paramix(Array inputs, Array values, Array w1, Array b1, Array w2, Array b2, Array offsets,
@@ -226,9 +266,9 @@ void py_paramix(Array inputs, Array values, Array w1, Array b1, Array w2, Array 
                 int64_t checkpoint_every, Array out, std::optional<Array> checkpoints) {
     const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, row_ids, checkpoint_every);
     const float* const x = check_inputs(s, inputs, "inputs");
-    const float* const v = check_floats(values, "values", {s.batch, s.length, s.channels});
+    const float* const v = check_floats(values, "values", value_shape(s));
     const Parameters parameters = check_parameters(s, w1, b1, w2, b2, offsets);
-    float* const result = check_floats(out, "out", {s.batch, s.length, s.channels});
+    float* const result = check_floats(out, "out", value_shape(s));
     float* const stored = check_checkpoints(s, checkpoints);
     if (s.batch == 0 || s.length == 0) return;
     nb::gil_scoped_release release;
@@ -242,16 +282,15 @@ void py_paramix_backward(Array grad, Array inputs, Array values, Array w1, Array
     const ChainSizes s = chain_sizes(inputs, values, w1, w2, lengths, residual, ring, row_ids, checkpoint_every);
     if (checkpoint_every < 1)
         raise_value_error("checkpoint_every must be at least 1 in the backward pass, as it was in the forward pass");
-    const ChainTensors tensors = {
-        check_floats(grad, "grad", {s.batch, s.length, s.channels}), check_inputs(s, inputs, "inputs"),
-        check_floats(values, "values", {s.batch, s.length, s.channels}), check_checkpoints(s, checkpoints)};
+    const ChainTensors tensors = {check_floats(grad, "grad", value_shape(s)), check_inputs(s, inputs, "inputs"),
+                                  check_floats(values, "values", value_shape(s)), check_checkpoints(s, checkpoints)};
     const Parameters parameters = check_parameters(s, w1, b1, w2, b2, offsets);
     const ChainGradients gradients = {check_inputs(s, dinputs, "dinputs"),
-                                      check_floats(dvalues, "dvalues", {s.batch, s.length, s.channels}),
-                                      check_floats(dw1, "dw1", {s.factors, s.inputs, s.hidden}),
-                                      check_floats(db1, "db1", {s.factors, s.hidden}),
-                                      check_floats(dw2, "dw2", {s.factors, s.hidden, s.links}),
-                                      check_floats(db2, "db2", {s.factors, s.links})};
+                                      check_floats(dvalues, "dvalues", value_shape(s)),
+                                      check_floats(dw1, "dw1", parameter_shape(s, {s.inputs, s.hidden})),
+                                      check_floats(db1, "db1", parameter_shape(s, {s.hidden})),
+                                      check_floats(dw2, "dw2", parameter_shape(s, {s.hidden, s.links})),
+                                      check_floats(db2, "db2", parameter_shape(s, {s.links}))};
     nb::gil_scoped_release release;
     paramix_backward(s, tensors, parameters, gradients);
 }
@@ -379,6 +418,7 @@ NB_MODULE(_engine, module) {
                "lengths"_a.none(), "dinputs"_a, "dw1"_a, "db1"_a, "dw2"_a, "db2"_a);
     module.def("lookup_backward", py_lookup_backward, "grad"_a, "ids"_a, "dtable"_a);
     module.def("dropout", py_dropout, "values"_a, "p"_a, "seed"_a, "out"_a);
+    bind_tables(module);
     module.def("empty", py_empty, "shape"_a);
     module.def("cache_limit", &cache_limit);
     module.def("set_cache_limit", &set_cache_limit, "bytes"_a);

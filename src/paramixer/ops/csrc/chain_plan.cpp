@@ -21,6 +21,14 @@ TileShape make_shape(const ChainSizes& sizes, int64_t width) {
     return shape;
 }
 
+std::vector<Tile> make_chain_tiles(const ChainSizes& sizes) {
+    if (!sizes.heads) return make_tiles(sizes.batch, sizes.length, sizes.lengths, tile_tokens);
+    std::vector<int64_t> lengths;
+    for (int64_t b = 0; b < sizes.batch; ++b)
+        lengths.insert(lengths.end(), sizes.heads, sizes.lengths ? sizes.lengths[b] : sizes.length);
+    return make_tiles(sizes.batch * sizes.heads, sizes.length, lengths.data(), tile_tokens);
+}
+
 // A matrix of any strides.
 struct Source {
     const float* data;
@@ -59,81 +67,48 @@ PackedLayout packed_layout(const TileShape& shape, bool backward) {
 }  // namespace
 
 ChainPlan::ChainPlan(const ChainSizes& sizes, const Parameters& parameters, Pass pass, const Kernels& kernel)
-    : sizes(sizes),
+    : WavePlan(make_chain_tiles(sizes), sizes.length, sizeof(float) * (sizes.inputs + 2 * sizes.channels)),
+      sizes(sizes),
       kernel(kernel),
       shape(make_shape(sizes, kernel.width)),
-      tiles(make_tiles(sizes.batch, sizes.length, sizes.lengths, tile_tokens)),
       parameters_(parameters),
       work_floats_(round_up(tile_tokens * (2 * shape.hidden_ld + 2 * shape.padded_links), 16)),
       pass_(pass),
       factor_floats_(round_up(packed_layout(shape, pass == Pass::backward).end, 16)),
       work_(work_floats_ * max_threads()),
-      packed_(factor_floats_ * sizes.factors),
-      runs_(sizes.links * max_threads()),
-      queue_(max_threads()) {
-    plan_waves();
+      packed_(factor_floats_ * sizes.factors * std::max<int64_t>(sizes.heads, 1)),
+      runs_(sizes.links * max_threads()) {
+    if (sizes.heads)
+        for (const Chunk& chunk : chunks) chunk_heads.push_back(head_of(tiles[chunk.begin]));
 #pragma omp parallel for schedule(static)
-    for (int64_t factor = 0; factor < sizes.factors; ++factor) pack(factor);
+    for (int64_t index = 0; index < sizes.factors * std::max<int64_t>(sizes.heads, 1); ++index) pack(index);
 }
 
-// A wave's inputs and values should stay in the outer caches from factor to factor, and yet keep every thread busy.
-// Only the waves depend on the number of threads; a chunk belongs to one sequence, so no sum depends on it.
-void ChainPlan::plan_waves() {
-    constexpr int64_t cache_bytes = 3 << 20, most_sequences = 256, most_chunks_per_sequence = 64;
-    const int64_t row_bytes = sizeof(float) * (sizes.inputs + 2 * sizes.channels);
-    const int64_t least_tiles = 8 * max_threads();
-    int64_t sequences = 0, tokens = 0;
-    most_rows = most_chunks = 0;
-    for (int64_t begin = 0, end; begin < static_cast<int64_t>(tiles.size()); begin = end) {
-        const Tile& first = tiles[begin];
-        end = begin + (first.length + tile_tokens - 1) / tile_tokens;
-        const bool fits = !waves.empty() && sequences < most_sequences &&
-                          ((tokens + first.length) * row_bytes <= cache_bytes ||
-                           waves.back().tile_end - waves.back().tile_begin < least_tiles);
-        if (!fits) {
-            const int64_t chunk = static_cast<int64_t>(chunks.size());
-            waves.push_back({begin, begin, chunk, chunk, first.batch * sizes.length, 0});
-            sequences = tokens = 0;
-        }
-        const int64_t per_chunk =
-            std::max<int64_t>(2, (end - begin + most_chunks_per_sequence - 1) / most_chunks_per_sequence);
-        for (int64_t tile = begin; tile < end; tile += per_chunk)
-            chunks.push_back({tile, std::min(tile + per_chunk, end)});
-        Wave& wave = waves.back();
-        wave.tile_end = end;
-        wave.chunk_end = static_cast<int64_t>(chunks.size());
-        wave.rows = (first.batch + 1) * sizes.length - wave.row_begin;
-        most_rows = std::max(most_rows, wave.rows);
-        most_chunks = std::max(most_chunks, wave.chunks());
-        sequences += 1;
-        tokens += first.length;
-    }
-}
-
-void ChainPlan::pack(int64_t factor) {
+void ChainPlan::pack(int64_t index) {
     const int64_t inputs = shape.inputs, hidden = shape.hidden, links = shape.links, width = kernel.width;
-    const float* const w1 = parameters_.w1 + factor * inputs * hidden;
-    const float* const w2 = parameters_.w2 + factor * hidden * links;
-    float* const to = packed_.data() + factor * factor_floats_;
+    const float* const w1 = parameters_.w1 + index * inputs * hidden;
+    const float* const w2 = parameters_.w2 + index * hidden * links;
+    float* const to = packed_.data() + index * factor_floats_;
     const PackedLayout at = packed_layout(shape, pass_ == Pass::backward);
     pack_panels({w1, inputs, hidden, hidden, 1}, width, to);
-    pack_panels({parameters_.b1 + factor * hidden, 1, 0, hidden, 1}, width, to + at.b1);
+    pack_panels({parameters_.b1 + index * hidden, 1, 0, hidden, 1}, width, to + at.b1);
     pack_panels({w2, hidden, links, links, 1}, width, to + at.w2);
-    pack_panels({parameters_.b2 + factor * links, 1, 0, links, 1}, width, to + at.b2);
+    pack_panels({parameters_.b2 + index * links, 1, 0, links, 1}, width, to + at.b2);
     if (pass_ == Pass::forward) return;
     pack_panels({w1, hidden, 1, inputs, hidden}, width, to + at.w1_transposed);
     pack_panels({w2, links, 1, hidden, links}, width, to + at.w2_transposed);
 }
 
-FactorContext ChainPlan::context(int64_t factor) {
-    const float* const packed = packed_.data() + factor * factor_floats_;
+FactorContext ChainPlan::context(int64_t factor, int64_t head) {
+    const int64_t index = head * sizes.factors + factor;
+    const float* const packed = packed_.data() + index * factor_floats_;
     const PackedLayout at = packed_layout(shape, pass_ == Pass::backward);
     const int thread = thread_number();
     FactorContext context;
     context.shape = shape;
     context.packed = {
         packed, packed + at.b1, packed + at.w2, packed + at.b2, packed + at.w1_transposed, packed + at.w2_transposed};
-    context.links = {parameters_.offsets + factor * sizes.links, sizes.links, sizes.ring};
+    context.links = {parameters_.offsets + index * sizes.links, sizes.links, sizes.ring};
     Workspace& work = context.work;
     work.hidden = work_.data() + thread * work_floats_;
     work.slope = work.hidden + tile_tokens * shape.hidden_ld;
@@ -143,14 +118,21 @@ FactorContext ChainPlan::context(int64_t factor) {
     return context;
 }
 
+void ChainPlan::select_head(int64_t factor, const Tile& tile, FactorContext& context) {
+    const int64_t head = head_of(tile);
+    if (context.links.offsets != parameters_.offsets + (head * sizes.factors + factor) * sizes.links)
+        context = this->context(factor, head);
+}
+
 void ChainPlan::forward(int64_t factor, const Wave& wave, const ForwardRows& rows) {
     const int64_t channels = sizes.channels;
     const float* const residual = sizes.residual == Residual::factor  ? rows.values
                                   : sizes.residual == Residual::block ? rows.first_values
                                                                       : nullptr;
-    const FactorContext context = this->context(factor);
+    FactorContext context = this->context(factor);
     const Workspace& work = context.work;
     for_each_tile(wave, [&](const Tile& tile) {
+        select_head(factor, tile, context);
         const int64_t sequence = tile.batch * sizes.length - wave.row_begin, token = sequence + tile.start;
         const float* const values = rows.values + sequence * channels;
         const float* const added = residual ? residual + token * channels : nullptr;
@@ -158,8 +140,8 @@ void ChainPlan::forward(int64_t factor, const Wave& wave, const ForwardRows& row
         if (rows.link_table) {
             kernel.gather_weights(shape, tile.count, rows.link_table, sizes.row_ids + wave.row_begin + token,
                                   work.weights);
-            kernel.mix({tile, context.links, values, channels, work.runs}, {work.weights, shape.padded_links, 1}, added,
-                       out);
+            kernel.mix({tile, context.links, values, channels, channels, work.runs},
+                       {work.weights, shape.padded_links, 1}, added, out);
         } else {
             kernel.forward(context, tile, {rows.inputs + token * shape.inputs, values, added, out});
         }

@@ -8,22 +8,9 @@
 #include "engine.h"
 #include "memory.h"
 #include "tiles.h"
-#include "work_queue.h"
+#include "waves.h"
 
 namespace paramixer {
-
-// Consecutive tiles of one sequence, whose parameter gradients are summed before they are added to those of others.
-struct Chunk {
-    int64_t begin, end;  // tiles
-};
-
-// Consecutive sequences that go through all factors together.
-struct Wave {
-    int64_t tile_begin, tile_end, chunk_begin, chunk_end;
-    int64_t row_begin, rows;  // in [batch * length]
-
-    int64_t chunks() const { return chunk_end - chunk_begin; }
-};
 
 // What a forward pass of one factor reads and writes; pointers are to the wave's first row.
 struct ForwardRows {
@@ -33,7 +20,9 @@ struct ForwardRows {
     float* out;
 };
 
-class ChainPlan {
+// With heads, every head of every sequence is a sequence of its own, the heads of one after the other: a Tile's batch
+// and a Wave's rows count these.
+class ChainPlan : public WavePlan {
 public:
     enum class Pass { forward, backward };
 
@@ -42,31 +31,15 @@ public:
     const ChainSizes& sizes;
     const Kernels& kernel;
     TileShape shape;
-    std::vector<Tile> tiles;
-    std::vector<Chunk> chunks;
-    std::vector<Wave> waves;
-    int64_t most_rows, most_chunks;  // of any wave
+    std::vector<int64_t> chunk_heads;  // of every chunk, if there are heads
 
-    // One factor for the calling thread.
-    FactorContext context(int64_t factor);
+    // One factor for the calling thread; with heads, of the first one.
+    FactorContext context(int64_t factor, int64_t head = 0);
 
-    // body(tile) for every tile of the wave. Called by every thread of a parallel region, which share the work; ends
-    // with a barrier.
-    template <class Body>
-    void for_each_tile(const Wave& wave, const Body& body) {
-        queue_.run(wave.tile_end - wave.tile_begin, [&](int64_t i) { body(tiles[wave.tile_begin + i]); });
-    }
+    // The factor's context for the tile's head, if it is not so already.
+    void select_head(int64_t factor, const Tile& tile, FactorContext& context);
 
-    // The same chunk by chunk: body(tile, sums, write), with the chunk's sums and Write::set for its first tile.
-    template <class Body>
-    void for_each_chunk(const Wave& wave, ChunkSums& sums, const Body& body) {
-        queue_.run(wave.chunks(), [&](int64_t number) {
-            const Chunk& chunk = chunks[wave.chunk_begin + number];
-            const GradientSums into = sums.chunk(number);
-            for (int64_t i = chunk.begin; i < chunk.end; ++i)
-                body(tiles[i], into, i == chunk.begin ? Write::set : Write::add);
-        });
-    }
+    int64_t head_of(const Tile& tile) const { return sizes.heads ? tile.batch % sizes.heads : 0; }
 
     // One factor over a wave; called by every thread of a region, ends with a barrier.
     void forward(int64_t factor, const Wave& wave, const ForwardRows& rows);
@@ -77,8 +50,7 @@ public:
                       const ChainGradients& gradients);
 
 private:
-    void plan_waves();
-    void pack(int64_t factor);
+    void pack(int64_t index);
 
     const Parameters parameters_;
     const int64_t work_floats_;
@@ -86,7 +58,6 @@ private:
     const int64_t factor_floats_;
     Buffer work_, packed_;
     std::vector<Run> runs_;
-    WorkQueue queue_;
 };
 
 }  // namespace paramixer

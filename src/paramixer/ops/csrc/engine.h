@@ -13,8 +13,8 @@ namespace paramixer {
 enum class Residual { none, factor, block };
 
 struct MixSizes {
-    int64_t batch, length, links, channels;
-    const int64_t* lengths;  // [batch], each 0..length; null: all are `length`
+    int64_t batch, length, heads, links, channels;  // links and channels of one head
+    const int64_t* lengths;                         // [batch], each 0..length; null: all are `length`
     bool ring;
 };
 
@@ -28,8 +28,13 @@ struct ChainSizes {
     // inputs [table_rows, inputs].
     const int64_t* row_ids;
     int64_t table_rows;
+    // With heads, `inputs` and `channels` are those of one head, arrays of tokens are [batch, length, heads * width],
+    // checkpoints [checkpoint_count, batch, heads, length, channels], and row_ids is null.
+    int64_t heads;       // 0: the parameters have no axis of heads
+    bool shares_inputs;  // all heads read the same inputs [batch, length, inputs]
 };
 
+// With heads, [heads, ...] each.
 struct Parameters {
     const float* w1;         // [factors, inputs, hidden]
     const float* b1;         // [factors, hidden]
@@ -50,7 +55,7 @@ struct ChainGradients {
     float *inputs, *values, *w1, *b1, *w2, *b2;  // shaped like what they are gradients of
 };
 
-// weights [batch, length, links], values and out [batch, length, channels], offsets [links].
+// weights [batch, length, heads, links], values and out [batch, length, heads * channels], offsets [heads, links].
 void link_mix(const MixSizes& sizes, const float* weights, const float* values, const int64_t* offsets, float* out);
 
 void link_mix_backward(const MixSizes& sizes, const float* grad, const float* weights, const float* values,

@@ -52,8 +52,9 @@ void forward_tile(const FactorContext& factor, const Tile& tile, const ForwardTi
     first_layer<Width>(factor, tile.count, rows.inputs);
     gelu_all<Width>(factor.work.hidden, tile.count * factor.shape.hidden_ld);
     link_weights<Width>(factor, tile.count);
-    mix_tile<Width, Direction::forward>({tile, factor.links, rows.values, factor.shape.channels, factor.work.runs},
-                                        {factor.work.weights, factor.shape.padded_links, 1}, rows.residual, rows.out);
+    mix_tile<Width, Direction::forward>(
+        {tile, factor.links, rows.values, factor.shape.channels, factor.shape.channels, factor.work.runs},
+        {factor.work.weights, factor.shape.padded_links, 1}, rows.residual, rows.out);
 }
 
 template <int Width>
@@ -171,8 +172,8 @@ void backward_tile(const FactorContext& factor, const Tile& tile, const Backward
     gelu_and_slope_all<Width>(work.hidden, work.slope, tile.count * shape.hidden_ld);
     link_weights<Width>(factor, tile.count);
     transpose_weights<Width>(shape, tile, work.weights, rows.weights);
-    dot_tile<Width>({tile, factor.links, rows.values, shape.channels, work.runs}, rows.grad,
-                    {work.dweights, shape.padded_links});
+    dot_tile<Width>({tile, factor.links, rows.values, shape.channels, shape.channels, work.runs}, rows.grad,
+                    {work.dweights, shape.padded_links}, shape.padded_links);
     backward_layers<Width>(factor, tile.count, rows.inputs, work.dweights, rows.dinputs, into);
 }
 

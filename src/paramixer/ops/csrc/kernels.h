@@ -46,9 +46,9 @@ struct WeightView {
 struct Gather {
     Tile tile;
     Links links;
-    const float* values;  // the whole sequence, [length, channels]
-    int64_t channels;
-    Run* runs;  // scratch memory, [links]
+    const float* values;   // the whole sequence, [length, channels]
+    int64_t channels, ld;  // of all rows of values: `ld` floats apart
+    Run* runs;             // scratch memory, [links]
 };
 
 // Widths padded to whole vectors, and the leading dimension of the hidden layer.
@@ -135,13 +135,14 @@ struct Kernels {
     int64_t width;
 
     // out[t] = residual[t] + sum_k weight[t, k] * values[t + offset_k]. `weights`, `residual` (may be null) and `out`
-    // begin at the tile.
+    // begin at the tile. The rows of values, gradients, residuals and results are equally far apart.
     void (*mix)(const Gather&, const WeightView& weights, const float* residual, float* out);
     // The adjoint: out[t] = residual[t] + sum_k weight[t - offset_k, k] * values[t - offset_k]. `weights` begins at the
     // sequence.
     void (*mix_adjoint)(const Gather&, const WeightView& weights, const float* residual, float* out);
-    // dweights[t, k] = grad[t] . values[t + offset_k]. `grad` and `dweights` begin at the tile.
-    void (*mix_dweights)(const Gather&, const float* grad, Matrix dweights);
+    // dweights[t, k] = grad[t] . values[t + offset_k]. `grad` and `dweights` begin at the tile; a row of dweights may
+    // be overwritten up to `padded`.
+    void (*mix_dweights)(const Gather&, const float* grad, Matrix dweights, int64_t padded);
 
     void (*forward)(const FactorContext&, const Tile&, const ForwardTile&);
     // Recomputes the factor, stores its weights link by link, and accumulates the gradients.

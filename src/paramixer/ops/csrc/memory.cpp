@@ -1,10 +1,12 @@
 #include "memory.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -147,13 +149,22 @@ size_t release_memory() {
 Buffer::Buffer(int64_t floats) : bytes_(0), data_(nullptr) {
     if (floats == 0) return;
     const size_t needed = static_cast<size_t>(floats) * sizeof(float);
-    const size_t unit = needed >= huge_page ? huge_page : line;
+    // Sizes in steps of at most an eighth, so that batches of other lengths find blocks that fit.
+    size_t step = line;
+    while (step * 16 <= needed) step *= 2;
+    const size_t unit = needed >= huge_page ? std::max(huge_page, step) : step;
     bytes_ = (needed + unit - 1) / unit * unit;
     data_ = allocator().take(bytes_);
     if (data_ == nullptr) data_ = allocate(bytes_);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept : bytes_(other.bytes_), data_(other.data_) { other.data_ = nullptr; }
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(data_, other.data_);
+    return *this;
+}
 
 Buffer::~Buffer() {
     if (data_ != nullptr && !allocator().put(data_, bytes_)) std::free(data_);

@@ -15,6 +15,7 @@ public:
     ~Buffer();
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
+    Buffer& operator=(Buffer&& other) noexcept;
 
     float* data() { return data_; }
 

@@ -43,7 +43,7 @@ inline Piece cut_piece(const Gather& gather, Direction direction, int64_t from, 
         } else if (row < tile.length) {
             piece.to = least(piece.to, from + tile.length - row);
             const int64_t token = direction == Direction::adjoint ? row : from;
-            gather.runs[piece.active++] = {gather.values + row * gather.channels,
+            gather.runs[piece.active++] = {gather.values + row * gather.ld,
                                            weights.data + token * weights.token_stride + k * weights.link_stride, k};
         }
     }
@@ -53,20 +53,20 @@ inline Piece cut_piece(const Gather& gather, Direction direction, int64_t from, 
 // The mix of one piece; `residual` (may be null) and `out` begin at the piece, as the runs do.
 struct PieceMix {
     const Run* runs;
-    int64_t active, weight_stride, channels, tokens;
+    int64_t active, weight_stride, channels, ld, tokens;
     const float* residual;
     float* out;
 };
 
 template <int Width, int Tokens, int Vectors>
-PARAMIXER_INLINE void mix_block(PieceMix mix, int64_t channels, int64_t token, int64_t channel) {
-    const int64_t at = token * channels + channel;
+PARAMIXER_INLINE void mix_block(PieceMix mix, int64_t ld, int64_t token, int64_t channel) {
+    const int64_t at = token * ld + channel;
     Floats<Width> sums[Tokens][Vectors];
     PARAMIXER_UNROLL
     for (int t = 0; t < Tokens; ++t) {
         PARAMIXER_UNROLL
         for (int v = 0; v < Vectors; ++v)
-            sums[t][v] = mix.residual ? load<Width>(mix.residual + at + t * channels + v * Width) : Floats<Width>{};
+            sums[t][v] = mix.residual ? load<Width>(mix.residual + at + t * ld + v * Width) : Floats<Width>{};
     }
     for (int64_t k = 0; k < mix.active; ++k) {
         const float* rows = mix.runs[k].rows + at;
@@ -77,13 +77,13 @@ PARAMIXER_INLINE void mix_block(PieceMix mix, int64_t channels, int64_t token, i
         for (int t = 0; t < Tokens; ++t) {
             const float weight = weights[t * mix.weight_stride];
             PARAMIXER_UNROLL
-            for (int v = 0; v < Vectors; ++v) sums[t][v] += weight * load<Width>(rows + t * channels + v * Width);
+            for (int v = 0; v < Vectors; ++v) sums[t][v] += weight * load<Width>(rows + t * ld + v * Width);
         }
     }
     PARAMIXER_UNROLL
     for (int t = 0; t < Tokens; ++t) {
         PARAMIXER_UNROLL
-        for (int v = 0; v < Vectors; ++v) store<Width>(mix.out + at + t * channels + v * Width, sums[t][v]);
+        for (int v = 0; v < Vectors; ++v) store<Width>(mix.out + at + t * ld + v * Width, sums[t][v]);
     }
 }
 
@@ -91,10 +91,10 @@ PARAMIXER_INLINE void mix_block(PieceMix mix, int64_t channels, int64_t token, i
 template <int Width, int Vectors, bool Whole>
 inline void mix_columns(PieceMix mix, int64_t channel) {
     constexpr int together = 12 / Vectors;
-    const int64_t channels = Whole ? Vectors * Width : mix.channels;
+    const int64_t ld = Whole ? Vectors * Width : mix.ld;
     int64_t t = 0;
-    for (; t + together <= mix.tokens; t += together) mix_block<Width, together, Vectors>(mix, channels, t, channel);
-    for (; t < mix.tokens; ++t) mix_block<Width, 1, Vectors>(mix, channels, t, channel);
+    for (; t + together <= mix.tokens; t += together) mix_block<Width, together, Vectors>(mix, ld, t, channel);
+    for (; t < mix.tokens; ++t) mix_block<Width, 1, Vectors>(mix, ld, t, channel);
 }
 
 // Needs channels >= Width: the last block is shifted back to end with the row, and repeats a few channels of the block
@@ -102,7 +102,7 @@ inline void mix_columns(PieceMix mix, int64_t channel) {
 template <int Width>
 inline void mix_piece(PieceMix mix) {
     const int64_t channels = mix.channels;
-    if (channels == 4 * Width) return mix_columns<Width, 4, true>(mix, 0);
+    if (channels == 4 * Width && mix.ld == channels) return mix_columns<Width, 4, true>(mix, 0);
     const int64_t vectors = divide_up(channels, Width);
     const int64_t blocks = vectors <= 4 && channels % Width != 0 ? 2 : divide_up(vectors, 4);
     for (int64_t block = 0, v = 0; block < blocks; ++block) {
@@ -132,17 +132,18 @@ inline void mix_tile(const Gather& gather, const WeightView& weights, const floa
         if (direction == Direction::adjoint && weights.token_stride == 1)
             for (int64_t k = 0; k < piece.active; ++k)
                 for (int64_t t = 0; t < tokens; t += 16) __builtin_prefetch(gather.runs[k].weights + t);
-        mix_piece<Width>({gather.runs, piece.active, weights.token_stride, channels, tokens,
-                          residual ? residual + from * channels : nullptr, out + from * channels});
+        mix_piece<Width>({gather.runs, piece.active, weights.token_stride, channels, gather.ld, tokens,
+                          residual ? residual + from * gather.ld : nullptr, out + from * gather.ld});
         from = piece.to;
     }
 }
 
 // Dot products of one piece: of the tokens' gradients with the source rows of `count` links, the first at `runs`.
-// `complete`: the piece has all links of the factor, so that padding after the last link may be overwritten.
+// `complete`: the piece has all links of the factor, so that padding after the last link, up to `padded`, may be
+// overwritten.
 struct PieceDot {
     const Run* runs;
-    int64_t count, tokens, channels;
+    int64_t count, tokens, channels, ld, padded;
     bool complete;
     const float* grad;
     Matrix dweights;
@@ -153,14 +154,14 @@ struct PieceDot {
 template <int Width, int Together>
 PARAMIXER_INLINE void dot_block(PieceDot dot, int64_t token) {
     constexpr int Tokens = Width / Together;
-    const int64_t channels = dot.channels, tokens = dot.tokens - token;
+    const int64_t channels = dot.channels, ld = dot.ld, tokens = dot.tokens - token;
     const float* rows[Together];
     PARAMIXER_UNROLL
-    for (int k = 0; k < Together; ++k) rows[k] = dot.runs[least(k, dot.count - 1)].rows + token * channels;
-    const float* const grad = dot.grad + token * channels;
+    for (int k = 0; k < Together; ++k) rows[k] = dot.runs[least(k, dot.count - 1)].rows + token * ld;
+    const float* const grad = dot.grad + token * ld;
     int64_t at[Tokens];
     PARAMIXER_UNROLL
-    for (int t = 0; t < Tokens; ++t) at[t] = least(t, tokens - 1) * channels;
+    for (int t = 0; t < Tokens; ++t) at[t] = least(t, tokens - 1) * ld;
 
     Floats<Width> sums[Width] = {};
     int64_t c = 0;
@@ -187,16 +188,16 @@ PARAMIXER_INLINE void dot_block(PieceDot dot, int64_t token) {
     }
 
     const Floats<Width> dots = sum_each<Width>(sums);
-    const int64_t ld = dot.dweights.ld;
-    float* const to = dot.dweights.data + token * ld;
-    if (Together == Width && dot.complete && dot.runs[0].link + Width <= ld) {
+    const int64_t to_ld = dot.dweights.ld;
+    float* const to = dot.dweights.data + token * to_ld;
+    if (Together == Width && dot.complete && dot.runs[0].link + Width <= dot.padded) {
         store<Width>(to + dot.runs[0].link, dots);
     } else {
         float parts[Width];
         store<Width>(parts, dots);
         for (int64_t t = 0; t < least(Tokens, tokens); ++t)
             for (int64_t k = 0; k < least(Together, dot.count); ++k)
-                to[t * ld + dot.runs[k].link] = parts[t * Together + k];
+                to[t * to_ld + dot.runs[k].link] = parts[t * Together + k];
     }
 }
 
@@ -206,10 +207,10 @@ inline void dot_links(PieceDot dot) {
 }
 
 template <int Width>
-inline void dot_tile(const Gather& gather, const float* grad, Matrix dweights) {
+inline void dot_tile(const Gather& gather, const float* grad, Matrix dweights, int64_t padded) {
     const int64_t channels = gather.channels, links = gather.links.count;
     if constexpr (Width > 1) {
-        if (channels < Width) return dot_tile<Width / 2>(gather, grad, dweights);
+        if (channels < Width) return dot_tile<Width / 2>(gather, grad, dweights, padded);
     }
     for (int64_t from = 0; from < gather.tile.count;) {
         const Piece piece = cut_piece(gather, Direction::forward, from, {});
@@ -223,8 +224,10 @@ inline void dot_tile(const Gather& gather, const float* grad, Matrix dweights) {
                                   count,
                                   piece.to - from,
                                   channels,
+                                  gather.ld,
+                                  padded,
                                   complete,
-                                  grad + from * channels,
+                                  grad + from * gather.ld,
                                   {dweights.data + from * dweights.ld, dweights.ld}};
             if constexpr (Width >= 8) {
                 if (4 * count <= Width) {

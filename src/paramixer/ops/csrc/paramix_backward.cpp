@@ -3,6 +3,7 @@
 
 #include "chain_plan.h"
 #include "link_table.h"
+#include "wave_rows.h"
 
 namespace paramixer {
 namespace {
@@ -15,7 +16,12 @@ public:
           tensors_(tensors),
           gradients_(gradients),
           plan_(sizes, parameters, ChainPlan::Pass::backward),
-          sums_(plan_.shape, sizes.factors, sizes.row_ids ? 0 : plan_.most_chunks),
+          sums_(plan_.shape, sizes.factors, sizes.row_ids ? 0 : plan_.most_chunks, std::max<int64_t>(sizes.heads, 1)),
+          inputs_(plan_, tensors.inputs, sizes.inputs, sizes.shares_inputs),
+          values_(plan_, tensors.values, sizes.channels),
+          grad_(plan_, tensors.grad, sizes.channels),
+          dinputs_(plan_, gradients.inputs, sizes.inputs, sizes.shares_inputs),
+          dvalues_(plan_, gradients.values, sizes.channels),
           weights_(plan_.most_rows * sizes.links),
           passing_(sizes.factors > 1 ? plan_.most_rows * sizes.channels : 0),
           first_sum_(sizes.residual == Residual::block ? plan_.most_rows * sizes.channels : 0),
@@ -31,44 +37,61 @@ public:
         if (!table_ && plan_.waves.empty())
             for (int64_t factor = 0; factor < sizes_.factors; ++factor) sums_.reduce(factor, 0, gradients_);
         for (const Wave& wave : plan_.waves) {
+            if (sizes_.heads) read(wave);
             for (int64_t factor = sizes_.factors - 1; factor >= 0; --factor) {
                 if (factor == sizes_.factors - 1 || (factor + 1) % sizes_.checkpoint_every == 0)
                     recompute_segment(wave, factor);
                 link_gradients(wave, factor);
                 value_gradients(wave, factor);
             }
+            if (sizes_.heads) write(wave);
         }
         if (table_) table_->backward(gradients_);
     }
 
 private:
+    void read(const Wave& wave) {
+        plan_.for_each_tile(wave, [&](const Tile& tile) {
+            for (WaveRows* rows : {&inputs_, &values_, &grad_}) rows->read(tile, wave);
+        });
+    }
+    void write(const Wave& wave) {
+        plan_.for_each_tile(wave, [&](const Tile& tile) {
+            dvalues_.write(tile, wave);
+            if (sizes_.shares_inputs)
+                dinputs_.write_sum(tile, wave);
+            else
+                dinputs_.write(tile, wave);
+        });
+    }
+
     // All pointers below are to a wave's first row. The input of a factor: the values, a checkpoint, or recomputed.
     float* segment_input(int64_t factor) {
         return segment_.data() + (factor % sizes_.checkpoint_every - 1) * plan_.most_rows * sizes_.channels;
     }
     const float* input_of(const Wave& wave, int64_t factor) {
-        const int64_t at = wave.row_begin * sizes_.channels, rows = sizes_.batch * sizes_.length;
-        if (factor == 0) return tensors_.values + at;
+        if (factor == 0) return values_.begin(wave);
         if (factor % sizes_.checkpoint_every != 0) return segment_input(factor);
-        return tensors_.checkpoints + (factor / sizes_.checkpoint_every - 1) * rows * sizes_.channels + at;
+        const int64_t rows = sizes_.batch * sizes_.length * std::max<int64_t>(sizes_.heads, 1);
+        const int64_t row = (factor / sizes_.checkpoint_every - 1) * rows + wave.row_begin;
+        return tensors_.checkpoints + row * sizes_.channels;
     }
 
     // The gradient of a factor's output.
     const float* grad_of(const Wave& wave, int64_t factor) {
-        if (factor == sizes_.factors - 1) return tensors_.grad + wave.row_begin * sizes_.channels;
+        if (factor == sizes_.factors - 1) return grad_.begin(wave);
         return dvalues_of(wave, factor + 1);
     }
     float* dvalues_of(const Wave& wave, int64_t factor) {
-        return factor % 2 == 0 ? gradients_.values + wave.row_begin * sizes_.channels : passing_.data();
+        return factor % 2 == 0 ? dvalues_.begin(wave) : passing_.data();
     }
 
     // The inputs of the factors between the last checkpoint before `last` and `last`.
     void recompute_segment(const Wave& wave, int64_t last) {
         for (int64_t factor = last / sizes_.checkpoint_every * sizes_.checkpoint_every; factor < last; ++factor)
             plan_.forward(factor, wave,
-                          {table_ ? nullptr : tensors_.inputs + wave.row_begin * sizes_.inputs,
-                           table_ ? table_->weights(factor) : nullptr, input_of(wave, 0), input_of(wave, factor),
-                           segment_input(factor + 1)});
+                          {table_ ? nullptr : inputs_.begin(wave), table_ ? table_->weights(factor) : nullptr,
+                           input_of(wave, 0), input_of(wave, factor), segment_input(factor + 1)});
     }
 
     // Stores the factor's weights link by link, and from the gradients of the weights computes those of the parameters
@@ -76,7 +99,7 @@ private:
     void link_gradients(const Wave& wave, int64_t factor) {
         const int64_t channels = sizes_.channels, length = sizes_.length, padded = plan_.shape.padded_links;
         const Kernels& kernel = plan_.kernel;
-        const FactorContext context = plan_.context(factor);
+        FactorContext context = plan_.context(factor);
         const Workspace& work = context.work;
         const float* const values = input_of(wave, factor);
         const float* const grad = grad_of(wave, factor);
@@ -91,16 +114,17 @@ private:
                 kernel.gather_weights(plan_.shape, tile.count, table_->weights(factor),
                                       sizes_.row_ids + wave.row_begin + token, work.weights);
                 kernel.transpose_weights(plan_.shape, tile, work.weights, weights_of(sequence));
-                kernel.mix_dweights({tile, context.links, values + sequence * channels, channels, work.runs},
-                                    grad + token * channels, {dweights_.data() + token * padded, padded});
+                kernel.mix_dweights({tile, context.links, values + sequence * channels, channels, channels, work.runs},
+                                    grad + token * channels, {dweights_.data() + token * padded, padded}, padded);
                 add_to_first(grad, token * channels, tile.count * channels, write);
             });
             table_->add_gradients(factor, wave, dweights_.data());
             return;
         }
-        const float* const inputs = tensors_.inputs + wave.row_begin * sizes_.inputs;
-        float* const dinputs = gradients_.inputs + wave.row_begin * sizes_.inputs;
+        const float* const inputs = inputs_.begin(wave);
+        float* const dinputs = dinputs_.begin(wave);
         plan_.for_each_chunk(wave, sums_, [&](const Tile& tile, const GradientSums& into, Write to_sums) {
+            plan_.select_head(factor, tile, context);
             const int64_t sequence = sequence_of(tile), token = sequence + tile.start;
             kernel.backward(context, tile,
                             {inputs + token * sizes_.inputs, values + sequence * channels, grad + token * channels,
@@ -108,7 +132,8 @@ private:
                             {into, to_sums, write});
             add_to_first(grad, token * channels, tile.count * channels, write);
         });
-        sums_.reduce(factor, wave.chunks(), gradients_);
+        sums_.reduce(factor, wave.chunks(), gradients_,
+                     sizes_.heads ? plan_.chunk_heads.data() + wave.chunk_begin : nullptr);
     }
 
     // With a residual from the block's first values, the gradient of every factor's output is added to theirs.
@@ -120,17 +145,19 @@ private:
 
     void value_gradients(const Wave& wave, int64_t factor) {
         const int64_t channels = sizes_.channels, length = sizes_.length;
-        const FactorContext context = plan_.context(factor);
+        FactorContext context = plan_.context(factor);
         const float* const grad = grad_of(wave, factor);
         const float* const residual = sizes_.residual == Residual::factor ? grad
                                       : factor == 0                       ? first_sum_.data()
                                                                           : nullptr;
         float* const dvalues = dvalues_of(wave, factor);
         plan_.for_each_tile(wave, [&](const Tile& tile) {
+            plan_.select_head(factor, tile, context);
             const int64_t sequence = tile.batch * length - wave.row_begin, token = sequence + tile.start;
-            plan_.kernel.mix_adjoint({tile, context.links, grad + sequence * channels, channels, context.work.runs},
-                                     {weights_.data() + sequence * sizes_.links, 1, length},
-                                     residual ? residual + token * channels : nullptr, dvalues + token * channels);
+            plan_.kernel.mix_adjoint(
+                {tile, context.links, grad + sequence * channels, channels, channels, context.work.runs},
+                {weights_.data() + sequence * sizes_.links, 1, length},
+                residual ? residual + token * channels : nullptr, dvalues + token * channels);
         });
     }
 
@@ -139,6 +166,7 @@ private:
     const ChainGradients& gradients_;
     ChainPlan plan_;
     ChunkSums sums_;
+    WaveRows inputs_, values_, grad_, dinputs_, dvalues_;
     // For one wave at a time:
     Buffer weights_;    // [sequences, links, length]: one factor's
     Buffer passing_;    // every other factor's value gradient; the rest go to gradients.values
@@ -155,8 +183,11 @@ void paramix_backward(const ChainSizes& sizes, const ChainTensors& tensors, cons
     Backward backward(sizes, tensors, parameters, gradients);
 #pragma omp parallel
     backward.run();
-    if (!sizes.row_ids) zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.inputs, gradients.inputs);
-    zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.channels, gradients.values);
+    const int64_t heads = std::max<int64_t>(sizes.heads, 1);
+    if (!sizes.row_ids)
+        zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.inputs * (sizes.shares_inputs ? 1 : heads),
+                          gradients.inputs);
+    zero_past_lengths(sizes.batch, sizes.length, sizes.lengths, sizes.channels * heads, gradients.values);
 }
 
 }  // namespace paramixer

@@ -36,7 +36,7 @@
       this.blockSelect = createElement("select");
       this.positionInput = createElement("input", { type: "number", min: 0 });
       this.controls = createElement("div", { className: "controls" }, createLabel("sequence", this.sequenceSelect),
-        createLabel("map", this.mapSelect), createLabel("block", this.blockSelect), createLabel("position", this.positionInput));
+        createLabel("map", this.mapSelect), createLabel("chain", this.blockSelect), createLabel("position", this.positionInput));
       this.image = createElement("canvas");
       this.image.setAttribute("aria-hidden", "true");
       this.imageBox = createElement("div", { className: "scene" }, this.image);
@@ -102,8 +102,8 @@
       const selected = this.mapSelect.value;
       this.mapSelect.replaceChildren(...createOptions(maps));
       if (maps.some(([value]) => value === selected)) this.mapSelect.value = selected;
-      const blocks = this.blocks.map((_, index) => [index, `block ${index + 1}`]);
-      if (this.blocks.length > 1 && !sequence.omitted_blocks) blocks.push(["all", "all blocks (rollout)"]);
+      const blocks = this.blocks.map((block, index) => [index, block.name]);
+      if (this.blocks.length > 1 && this.blocks.every((block) => block.name.startsWith("block")) && !sequence.omitted_blocks) blocks.push(["all", "all blocks (rollout)"]);
       this.blockSelect.replaceChildren(...createOptions(blocks));
       this.blockSelect.parentElement.hidden = blocks.length < 2;
       this.sequenceSelect.parentElement.hidden = this.sequences.length < 2;

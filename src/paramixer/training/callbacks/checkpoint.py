@@ -1,6 +1,7 @@
 """Checkpoints: everything a run needs to go on as if it had never stopped. A checkpoint is complete or absent.
 
 Tensors are in a safetensors file, the rest in JSON, each checkpoint in a folder that gets its name when it is whole.
+Of tables with row-sparse gradients and of their moments only rows that are not zero are stored.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from paramixer.files import sync_folder, write_synced
+from paramixer.nn.row_storage import RowStorage
 from paramixer.training.callback import Callback, Progress
 from paramixer.training.loop import Loop
+from paramixer.training.row_sparse import MOMENTS, row_sparse_tables
 
 FORMAT = 1
 _TENSORS, _REST = "tensors.safetensors", "state.json"
@@ -86,9 +89,15 @@ def write_checkpoint(
     Args:
         random: what :func:`read_random_state` gives, with a row for every process.
     """
-    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"{_OPTIMIZER}{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    packed = RowStorage.of(model).pack(model.state_dict())
+    tensors = {f"model.{name}": tensor for name, tensor in packed.items()}
+    states = {
+        f"{number}.{name}": torch.as_tensor(value)
+        for number, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+    packed = _moments(optimizer).pack(states)
+    tensors |= {f"{_OPTIMIZER}{name}": tensor for name, tensor in packed.items()}
     tensors |= {f"random.{device}": rows for device, rows in random.items()}
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
@@ -140,7 +149,7 @@ def read_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.O
             tensors: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{checkpoint / _TENSORS} is damaged: {error}; remove its folder to go on without") from error
-    own = _below(tensors, "model.")
+    own = RowStorage.of(model).unpack(_below(tensors, "model."), checkpoint / _TENSORS)
     expected = model.state_dict()
     different = {name for name in own.keys() | expected.keys() if not _same_shape(own.get(name), expected.get(name))}
     if different:
@@ -150,7 +159,8 @@ def read_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.O
         )
     model.load_state_dict(own)
     states: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _below(tensors, _OPTIMIZER).items():
+    moments = _moments(optimizer).unpack(_below(tensors, _OPTIMIZER), checkpoint / _TENSORS)
+    for name, tensor in moments.items():
         number, key = name.split(".", 1)
         states.setdefault(int(number), {})[key] = tensor
     groups = optimizer.state_dict()["param_groups"]
@@ -162,6 +172,21 @@ def read_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.O
         if "cuda" in random and torch.cuda.is_available():
             torch.cuda.set_rng_state(random["cuda"][process].clone())
     return Progress(**document["progress"])
+
+
+def _moments(optimizer: torch.optim.Optimizer) -> RowStorage:
+    """Return the moments of row-sparse tables, by their names in the optimizer's state."""
+    numbers = (number for group in optimizer.state_dict()["param_groups"] for number in group["params"])
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    tables = set(map(id, row_sparse_tables(optimizer)))
+    return RowStorage(
+        {
+            f"{number}.{moment}": tuple(parameter.shape)
+            for number, parameter in zip(numbers, parameters, strict=True)
+            if id(parameter) in tables
+            for moment in MOMENTS
+        }
+    )
 
 
 def _document(checkpoint: Path) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from paramixer.training.metrics import compute_metrics
 from paramixer.training.recipe import PARAMIXER, Resolved, check_settings, resolve
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
+from paramixer.training.sizing import describe_size
 
 _QUIET = Console(quiet=True)
 
@@ -66,6 +67,9 @@ class RunSettings:
     """Of generated data, splits, initial weights, dropout and order."""
     match_parameters: bool = False
     """Whether a baseline gets as many parameters as Paramixer has on the task."""
+    resume_with: str | None = None
+    """What goes on with a run whose initialization or parameter groups are its caller's; None for
+    :func:`resume_run`."""
 
     def document(self) -> dict[str, Any]:
         """Return what differs from the defaults, as YAML holds it."""
@@ -91,7 +95,16 @@ class RunSettings:
 
     def check(self) -> None:
         """Raise a ValueError for settings that are wrong whatever the data is."""
+        self.refuse_callers_run()
         check_settings(self.recipe, self.system, self.model, self.init, self.training)
+
+    def refuse_callers_run(self) -> None:
+        """Raise a ValueError for a run that these settings do not describe completely."""
+        if self.resume_with is not None:
+            raise ValueError(
+                "the initialization or the parameter groups of this run are its caller's, and its settings do not hold "
+                f"them; go on with {self.resume_with}"
+            )
 
     def with_absolute_paths(self) -> RunSettings:
         """Return settings that mean the same in every working directory."""
@@ -100,9 +113,13 @@ class RunSettings:
         task = str(Path(self.task).absolute()) if is_file else self.task
         return dataclasses.replace(self, task=task, data={**self.data, **paths})
 
+    def load_options(self) -> dict[str, Any]:
+        """Return the options by which :func:`paramixer.data.load` loads the task."""
+        return {"seed": self.seed, **self.data}
+
     def load_task(self, progress: Progress = no_progress) -> Task:
         """Return the data, prepared if it was not before."""
-        return data.load(self.task, progress=progress, **{"seed": self.seed, **self.data})
+        return data.load(self.task, progress=progress, **self.load_options())
 
     def resolve(self, task: Task, recipe: Recipe | None = None) -> Resolved:
         """Return the complete settings of the run on this data, by default with the recipe that the settings name."""
@@ -196,6 +213,7 @@ def resume_run(
         console = _QUIET
     run = RunFolder(folder)
     settings = RunSettings.from_document(run.read_config())
+    settings.refuse_callers_run()
     if _is_closed_form(settings.system):
         raise ValueError(f"{run.path} is fitted in one go; start a new run instead of resuming it")
     limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
@@ -281,7 +299,7 @@ def _train(
 ) -> Outcome:
     display = Display() if console.quiet else ConsoleDisplay(console)
     model = build_model(task, resolved, settings.seed)
-    _print_choice(model, resolved, run, console)
+    _print_choice(model, resolved, task, run, console)
     document = settings.document()
     if _is_closed_form(resolved.system):
         return fit_ngrams(model, task, run.path, seed=settings.seed, display=display, settings=document)
@@ -302,9 +320,12 @@ def _train(
         raise Interrupted(f"stopped by {error}; go on with: paramixer train --resume {run.path}") from None
 
 
-def _print_choice(model: PretrainedModel, resolved: Resolved, run: RunFolder, console: Console) -> None:
+def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: RunFolder, console: Console) -> None:
     processes = build_accelerator()
     plural = "es" if processes.num_processes > 1 else ""
+    config = resolved.config
+    if isinstance(config, ParamixerConfig) and config.layer == "prenorm":
+        console.print(describe_size(task, config, resolved.training), highlight=False, soft_wrap=True)
     for line in (
         f"recipe {resolved.recipe}; model: {_describe_model(resolved)}, {count_parameters(model)} parameters",
         f"backend {machine.serving_backend()} on {processes.device}, {torch.get_num_threads()} threads, "

@@ -6,12 +6,10 @@ the mean, again and again as it moves, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from paramixer.nn.model import Paramixer
+from paramixer.nn.paper import PaperParamixer
 from paramixer.ops.checks import past_end
 
 # How many sequences the means and sizes are computed from.
@@ -21,9 +19,7 @@ _LEAST = 1e-4
 
 
 @torch.no_grad()
-def scale_by_data(
-    model: Paramixer, inputs: Tensor, lengths: Tensor | None = None, tick: Callable[[int], None] = lambda done: None
-) -> None:
+def scale_by_data(model: PaperParamixer, inputs: Tensor, lengths: Tensor | None = None) -> None:
     """Shift and scale every g so that what the next block or the head reads has mean 0 and variance 1.
 
     The mean is taken per channel, the variance over all channels.
@@ -32,7 +28,6 @@ def scale_by_data(
         model: changed in place.
         inputs: some of the training sequences.
         lengths: their lengths, as for the model itself.
-        tick: called with 1 after every block.
     """
     was_training = model.training
     model.eval()
@@ -62,5 +57,4 @@ def scale_by_data(
         last.weight.div_(size)
         last.bias.div_(size)
         values = block(values, link_input, counts)
-        tick(1)
     model.train(was_training)

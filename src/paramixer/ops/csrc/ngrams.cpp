@@ -1,0 +1,107 @@
+#include "ngrams.h"
+
+#include <algorithm>
+
+namespace paramixer {
+namespace {
+
+// Odd, and its powers differ in all bits.
+constexpr uint64_t hash_base = 0x9E3779B97F4A7C15u;
+
+// SplitMix64; the upper 32 bits as a fraction of the block.
+int64_t hash_to_row(uint64_t code, uint64_t rows) {
+    code += hash_base;
+    code = (code ^ (code >> 30)) * 0xBF58476D1CE4E5B9u;
+    code = (code ^ (code >> 27)) * 0x94D049BB133111EBu;
+    code ^= code >> 31;
+    return static_cast<int64_t>(((code >> 32) * rows) >> 32);
+}
+
+int64_t length_of(const NgramSizes& sizes, int64_t sequence) {
+    return sizes.lengths ? sizes.lengths[sequence] : sizes.length;
+}
+
+// visit(i, row) for the n-gram that ends at token i, for every i that has one. Its number in the base is rolled along:
+// one token enters, one leaves. Modulo 2^64 that is exact.
+template <bool Counted, class Visit>
+void roll(const NgramBlock& block, uint64_t base, const int64_t* tokens, int64_t length, const Visit& visit) {
+    const int64_t order = block.order;
+    if (length < order) return;
+    uint64_t power = 1, code = 0;
+    for (int64_t i = 0; i < order; ++i) power *= base;
+    for (int64_t i = 0; i + 1 < order; ++i) code = code * base + static_cast<uint64_t>(tokens[i]);
+    for (int64_t i = order - 1; i < length; ++i) {
+        const uint64_t leaves = i >= order ? static_cast<uint64_t>(tokens[i - order]) : 0;
+        code = code * base + static_cast<uint64_t>(tokens[i]) - leaves * power;
+        visit(i, block.start +
+                     (Counted ? static_cast<int64_t>(code) : hash_to_row(code, static_cast<uint64_t>(block.rows))));
+    }
+}
+
+template <class Visit>
+void visit_ngrams(const NgramBlock& block, int64_t vocabulary, const int64_t* tokens, int64_t length,
+                  const Visit& visit) {
+    if (block.counted)
+        roll<true>(block, static_cast<uint64_t>(vocabulary), tokens, length, visit);
+    else
+        roll<false>(block, hash_base, tokens, length, visit);
+}
+
+}  // namespace
+
+int64_t find_wrong_token(const NgramSizes& sizes, const int64_t* tokens) {
+    const uint64_t vocabulary = static_cast<uint64_t>(sizes.vocabulary);
+    for (int64_t sequence = 0; sequence < sizes.batch; ++sequence) {
+        const int64_t* const own = tokens + sequence * sizes.length;
+        // Negative tokens are the largest of all without their sign.
+        uint64_t largest = 0;
+        for (int64_t i = 0; i < length_of(sizes, sequence); ++i)
+            largest = std::max(largest, static_cast<uint64_t>(own[i]));
+        if (largest < vocabulary) continue;
+        for (int64_t i = 0; i < length_of(sizes, sequence); ++i)
+            if (static_cast<uint64_t>(own[i]) >= vocabulary) return sequence * sizes.length + i;
+    }
+    return -1;
+}
+
+void ngram_rows(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens,
+                const uint8_t* admitted, int32_t* rows) {
+    const int64_t count = static_cast<int64_t>(blocks.size());
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t sequence = 0; sequence < sizes.batch; ++sequence) {
+        const int64_t length = length_of(sizes, sequence);
+        int32_t* const own = rows + sequence * sizes.length * count;
+        std::fill(own + length * count, own + sizes.length * count, -1);
+        for (int64_t number = 0; number < count; ++number) {
+            int32_t* const to = own + number;
+            for (int64_t i = 0; i < std::min(blocks[number].order - 1, length); ++i) to[i * count] = -1;
+            visit_ngrams(blocks[number], sizes.vocabulary, tokens + sequence * sizes.length, length,
+                         [=](int64_t i, int64_t row) {
+                             if (admitted) __builtin_prefetch(admitted + row);
+                             to[i * count] = static_cast<int32_t>(row);
+                         });
+            // By now the flags are in the cache. Without a branch: which n-grams are admitted cannot be predicted.
+            for (int64_t i = blocks[number].order - 1; admitted && i < length; ++i)
+                to[i * count] |= -static_cast<int32_t>(admitted[to[i * count]] == 0);
+        }
+    }
+}
+
+void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens, int32_t first,
+                  int32_t* seen, uint8_t* counts) {
+    // The orders have rows of their own, so that threads never meet.
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t number = 0; number < static_cast<int64_t>(blocks.size()); ++number) {
+        for (int64_t sequence = 0; sequence < sizes.batch; ++sequence) {
+            const int32_t current = first + static_cast<int32_t>(sequence);
+            visit_ngrams(blocks[number], sizes.vocabulary, tokens + sequence * sizes.length, length_of(sizes, sequence),
+                         [&](int64_t, int64_t row) {
+                             if (seen[row] == current) return;
+                             seen[row] = current;
+                             counts[row] += counts[row] < 255;
+                         });
+        }
+    }
+}
+
+}  // namespace paramixer

@@ -1,0 +1,33 @@
+// The table rows of n-grams of tokens. As in engine.h nothing throws but std::bad_alloc.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace paramixer {
+
+// The rows of one order: numbers of n-grams where all of them fit, else hashes.
+struct NgramBlock {
+    int64_t order, start, rows;
+    bool counted;
+};
+
+struct NgramSizes {
+    int64_t batch, length, vocabulary;
+    const int64_t* lengths;  // [batch], each 0..length; null: all are `length`
+};
+
+// The position of the first token that is outside the vocabulary; -1 if there is none.
+int64_t find_wrong_token(const NgramSizes& sizes, const int64_t* tokens);
+
+// rows [batch, length, blocks] = the row of the n-gram that ends at the token; -1 for none, or if `admitted` (null, or
+// one byte per row of the table) is 0 there. All tokens are in the vocabulary.
+void ngram_rows(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens,
+                const uint8_t* admitted, int32_t* rows);
+
+// Adds to `counts`, up to 255, the number of sequences in which each row of the table occurs. `seen` holds the last
+// sequence of each row; this batch has those from `first` on.
+void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens, int32_t first,
+                  int32_t* seen, uint8_t* counts);
+
+}  // namespace paramixer

@@ -1,0 +1,122 @@
+"""N-gram tables: every position gets the sum of the learned vectors of the n-grams that end there.
+
+The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``bag`` adds them up. The gradient
+of the table is row-sparse: a step costs what its n-grams cost, however large the table is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.library import custom_op
+
+from paramixer.ops.backends import select_backend
+from paramixer.ops.checks import as_int64, as_lengths, check_length_values
+from paramixer.ops.ngram_layout import NgramLayout
+from paramixer.ops.table_rows import bag
+
+
+def ngram_bag(
+    tokens: Tensor,
+    table: Tensor,
+    layout: NgramLayout,
+    lengths: Tensor | Sequence[int] | None = None,
+    admitted: Tensor | None = None,
+) -> Tensor:
+    """Return, for every position, the sum of the table rows of the n-grams that end there.
+
+    The gradient of the table is a coalesced sparse tensor with one entry for every row that occurs; it is dense where
+    the call is compiled or exported. There is no second derivative.
+
+    Args:
+        tokens: ``[batch, length]``, ids below ``layout.vocabulary``. An n-gram lies within its sequence.
+        table: ``[layout.total, width]``.
+        layout: the orders n and the rows of each.
+        lengths: ``[batch]``, 0 to length. Tokens past them may be anything; their output is zero.
+        admitted: uint8 ``[layout.total]``; n-grams whose row has 0 here add nothing, and their rows get no gradient.
+
+    Returns:
+        ``[batch, length, width]`` in the dtype of the table.
+    """
+    if table.dim() != 2 or table.shape[0] != layout.total:
+        raise ValueError(f"ngram_bag: table has shape {list(table.shape)}, expected [{layout.total}, width]")
+    rows = ngram_rows(tokens, layout, lengths, admitted)
+    if torch.compiler.is_compiling():
+        # Sparse tensors do not trace; without the orders' axis, so that no [batch, length, orders, width] is built.
+        total = table.new_zeros(*tokens.shape, table.shape[1])
+        for row in rows.unbind(-1):
+            total = total + F.embedding(row.clamp(min=0), table).masked_fill((row < 0)[..., None], 0)
+        return total
+    return bag(rows, table)
+
+
+def ngram_rows(
+    tokens: Tensor,
+    layout: NgramLayout,
+    lengths: Tensor | Sequence[int] | None = None,
+    admitted: Tensor | None = None,
+) -> Tensor:
+    """Return the table row of the n-gram of each order that ends at each position.
+
+    Arguments as for :func:`ngram_bag`. The result is int32 ``[batch, length, orders]``; -1 where there is no n-gram or
+    it is not admitted.
+    """
+    ids = _as_tokens("ngram_rows", tokens)
+    counts = as_lengths("ngram_rows", lengths, ids.shape[0])
+    if admitted is not None and (admitted.dtype != torch.uint8 or list(admitted.shape) != [layout.total]):
+        raise ValueError(
+            f"ngram_rows: admitted is {admitted.dtype} {list(admitted.shape)}, expected torch.uint8 [{layout.total}]"
+        )
+    rows: Tensor = ngram_rows_op(ids, counts, admitted, list(layout.orders), layout.vocabulary, layout.rows)
+    return rows
+
+
+def count_ngrams(
+    batches: Iterable[tuple[Tensor, Tensor | Sequence[int] | None]], layout: NgramLayout, device: str = "cpu"
+) -> Tensor:
+    """Return in how many sequences each row of a table occurs, uint8 ``[layout.total]``; 255 means 255 or more.
+
+    Args:
+        batches: tokens ``[batch, length]`` with lengths ``[batch]`` or None, as for :func:`ngram_bag`.
+        layout: the orders n and the rows of each.
+        device: where the counts are made.
+    """
+    counts = torch.zeros(layout.total, dtype=torch.uint8, device=device)
+    # The last sequence, counted from 1, in which each row was seen.
+    seen = torch.zeros(layout.total, dtype=torch.int32, device=device)
+    sequences = 0
+    for tokens, lengths in batches:
+        ids = _as_tokens("count_ngrams", tokens).to(device)
+        limits = as_lengths("count_ngrams", lengths, ids.shape[0])
+        check_length_values("count_ngrams", limits, ids.shape[1])
+        backend = select_backend(torch.empty(0, device=device))
+        backend.count_ngrams(ids, None if limits is None else limits.to(device), layout, sequences + 1, seen, counts)
+        sequences += ids.shape[0]
+    return counts
+
+
+@custom_op("paramixer::ngram_rows", mutates_args=())
+def ngram_rows_op(
+    tokens: Tensor, lengths: Tensor | None, admitted: Tensor | None, orders: Sequence[int], vocabulary: int, rows: int
+) -> Tensor:
+    """Return the row of each position's n-gram of each order; -1 for none."""
+    check_length_values("ngram_rows", lengths, tokens.shape[1])
+    layout = NgramLayout(tuple(orders), vocabulary, rows)
+    backend = select_backend(torch.empty(0, device=tokens.device))
+    return backend.ngram_rows(tokens, lengths, layout, admitted)
+
+
+@ngram_rows_op.register_fake
+def _(tokens: Tensor, lengths: Tensor | None, admitted: Tensor | None, orders: Sequence[int], *_: Any) -> Tensor:
+    return tokens.new_empty(*tokens.shape, len(orders), dtype=torch.int32)
+
+
+def _as_tokens(operator: str, tokens: Tensor) -> Tensor:
+    ids = as_int64(operator, "tokens", tokens)
+    if ids.dim() != 2:
+        raise ValueError(f"{operator}: tokens have shape {list(ids.shape)}, expected [batch, length]")
+    return ids

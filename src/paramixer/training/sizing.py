@@ -1,0 +1,79 @@
+"""The size of the default network and its batches, from the number and the length of the training sequences.
+
+The rule knows nothing else about a task. Everything it chooses can be overruled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paramixer.data.task import Task, TaskInfo
+from paramixer.nn.config import ParamixerConfig
+from paramixer.training.options import TrainingOptions
+
+# Layers mix at most so many positions; longer sequences get wider windows. Short ones get none.
+_MIXED, _SHORTEST_WINDOWED, _LEAST_WINDOW = 1024, 256, 4
+# With fewer training sequences the network is narrower, with more it is deeper.
+_FEW, _MANY = 1_000, 20_000
+# Sequences and positions of a step at most, and steps of an epoch at least.
+_BATCH, _POSITIONS, _STEPS = 32, 2**17, 20
+# Epochs where no budget is given: so many, or as many as make so many steps, but never more than the last number.
+_EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 10, 400, 60
+# Texts and DNA have vectors for n-grams up to this length.
+_NGRAMS = 6
+
+
+class Size(NamedTuple):
+    """What follows from the data."""
+
+    model: dict[str, Any]
+    """Fields of :class:`paramixer.ParamixerConfig`."""
+    training: dict[str, Any]
+    """Fields of :class:`paramixer.TrainingOptions`."""
+
+
+def choose_size(task: Task) -> Size:
+    """Return window, width, layers and kind of stem of the default network, batch size and epochs for a task."""
+    sequences = len(task.train)
+    few = sequences < _FEW
+    model = {
+        "window": choose_window(task.length),
+        "channels": 32 if few else 64,
+        "blocks": 1 if few else 2 if sequences < _MANY else 3,
+        **choose_stem(task),
+    }
+    mean = float(np.mean(task.train.lengths)) if sequences else 1.0
+    batch = min(_BATCH, max(1, int(_POSITIONS / max(mean, 1.0))), max(4, sequences // _STEPS))
+    steps = -(-max(sequences, 1) // batch)
+    epochs = min(_MOST_EPOCHS, max(_EPOCHS, -(-_LEAST_STEPS // steps)))
+    return Size(model, {"batch": batch, "epochs": epochs})
+
+
+def choose_window(length: int) -> int:
+    """Return how many positions become one: a power of two, 1 for short sequences."""
+    if length < _SHORTEST_WINDOWED:
+        return 1
+    window = _LEAST_WINDOW
+    while window * _MIXED < length:
+        window *= 2
+    return window
+
+
+def choose_stem(task: TaskInfo) -> dict[str, Any]:
+    """Return how the stem reads tokens: n-grams of characters and bases, numbers in order, or symbols alone."""
+    unit = None if task.vocabulary is None else task.vocabulary.unit
+    if unit == "character":
+        return {"ngrams": _NGRAMS}
+    return {"ordered_ids": True} if unit == "number" else {}
+
+
+def describe_size(task: Task, config: ParamixerConfig, options: TrainingOptions) -> str:
+    """Return one line about the size that a run has, and the settings that change it."""
+    window = f", windows of {config.window} positions" if config.window > 1 else ""
+    return (
+        f"network: {config.blocks} layers of {config.channels} channels{window}; batch {options.batch} "
+        f"({len(task.train):,} sequences of up to {task.length:,} positions; change with --set model.blocks, "
+        "model.channels, model.window, training.batch)"
+    )

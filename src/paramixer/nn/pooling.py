@@ -125,7 +125,10 @@ class Templates(Pooling):
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
         """Return ``[batch, count * channels]``."""
         weights = self.at_positions(values.shape[1]).to(values.dtype)
-        return torch.einsum("bnc,tnc->btc", values, weights).flatten(1) / math.sqrt(self.length)
+        # No matrix product, which rounds differently for other batch sizes: a sequence has the same answer whichever
+        # others share its batch.
+        pooled = torch.stack([(values * weight).sum(1) for weight in weights], 1)
+        return pooled.flatten(1) / math.sqrt(self.length)
 
     def at_positions(self, width: int) -> Tensor:
         """Return the functions at the first positions, ``[count, width, channels]``."""

@@ -70,7 +70,7 @@ def paramix(chain: Chain, checkpoint_every: int) -> tuple[Tensor, Tensor]:
     mixed = torch.zeros_like(values, memory_format=torch.contiguous_format)
     checkpoints = values.new_zeros(checkpoint_shape(values, chain.w1, checkpoint_every))
     for batch, length in _sequences(values, chain.lengths):
-        x, first = chain.inputs[batch, :length], values[batch, :length]
+        x, first = _cut(chain.inputs, batch, length), _cut(values, batch, length)
         value = first
         for m in range(chain.factors):
             if checkpoint_every and m and m % checkpoint_every == 0:
@@ -90,7 +90,7 @@ def paramix_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoi
     grads = tuple(torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in chain[:6])
     dinputs, dvalues, dw1, db1, dw2, db2 = grads
     for batch, length in _sequences(chain.values, chain.lengths):
-        x, first, upstream = chain.inputs[batch, :length], chain.values[batch, :length], grad[batch, :length]
+        x, first, upstream = (_cut(tensor, batch, length) for tensor in (chain.inputs, chain.values, grad))
         dx, dfirst = dinputs[batch, :length], dvalues[batch, :length]
         for start in reversed(range(0, chain.factors, checkpoint_every)):
             stop = min(start + checkpoint_every, chain.factors)
@@ -119,7 +119,7 @@ def mlp(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengths:
     """Return ``gelu(inputs @ w1 + b1) @ w2 + b2``; rows past the lengths are zero."""
     out = inputs.new_zeros(*inputs.shape[:2], w2.shape[1])
     for batch, length in _sequences(inputs, lengths):
-        out[batch, :length] = F.gelu(inputs[batch, :length] @ w1 + b1) @ w2 + b2
+        out[batch, :length] = F.gelu(_cut(inputs, batch, length) @ w1 + b1) @ w2 + b2
     return out
 
 
@@ -130,7 +130,7 @@ def mlp_backward(
     grads = tuple(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in (inputs, w1, b1, w2, b2))
     dinputs, dw1, db1, dw2, db2 = grads
     for batch, length in _sequences(inputs, lengths):
-        x, upstream = inputs[batch, :length], grad[batch, :length]
+        x, upstream = _cut(inputs, batch, length), _cut(grad, batch, length)
         before = x @ w1 + b1
         dw2 += torch.einsum("bnh,bnk->hk", F.gelu(before), upstream)
         db2 += upstream.sum((0, 1))
@@ -284,6 +284,11 @@ def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, 
         for b, length in enumerate(lengths.tolist()):
             if length:
                 yield slice(b, b + 1), length
+
+
+def _cut(tensor: Tensor, batch: slice, length: int) -> Tensor:
+    """Return the rows of some sequences in memory of their own: a product's bits can depend on strides and alignment."""
+    return tensor[batch, :length].clone(memory_format=torch.contiguous_format)
 
 
 def _number_ngrams(ngrams: Tensor, block: NgramBlock, vocabulary: int) -> Tensor:

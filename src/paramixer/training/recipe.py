@@ -118,14 +118,13 @@ def check_settings(recipe: str | None, system: str, model: Settings, init: Setti
         init: see recipe.
         training: see recipe.
     """
-    if recipe is not None:
-        read_recipe(recipe, PRESETS[0])
+    layer = {} if recipe is None else {"layer": read_recipe(recipe, PRESETS[0]).model.get("layer", "prenorm")}
     TrainingOptions(**training)
     InitOptions(**init)
     _refuse_data_fields(model)
     check_system(system, init, False)
     if system == PARAMIXER:
-        check_pooling(ParamixerConfig(length=1024, outputs=2, vocabulary=2, **model))
+        check_pooling(ParamixerConfig(length=1024, outputs=2, vocabulary=2, **{**layer, **model}))
 
 
 def resolve_training(

@@ -16,6 +16,7 @@ Overrides = dict[str, Any]
 """Settings of a run by dotted name, such as ``training.minutes``, ``data.length`` or ``recipe``."""
 
 CHORD, CDIL = "Paramixer CHORD", "Paramixer CDIL"
+DEFAULT = "Paramixer, the default network"
 # Row titles are part of the records. The rows above have the quick recipe wherever the time is bounded.
 PAPER_INIT = f"{CHORD}, the paper's initialisation"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
-from experiments.cells import CDIL, CHORD, PAPER_INIT, Cell, Overrides, Scale, Sources, override
+from experiments.cells import CDIL, CHORD, DEFAULT, PAPER_INIT, Cell, Overrides, Scale, Sources, override
 from paramixer.baselines import registry
 from paramixer.training.runs.run import RunSettings
 
@@ -18,6 +19,7 @@ _PATHFINDER: Overrides = {"data.train": 540_000, "data.validation": 10_000, "dat
 # The baselines that the paper's authors ran themselves, with one layer and one head except for two of them.
 _BASELINES = ("transformer", "linformer", "performer", "reformer", "nystromformer", "transformer-ls")
 _FOUR_LAYERS = (("hfdna", "transformer"), ("mtcdna", "transformer-ls"))
+_SMOKE_STEPS: Overrides = {"training.steps": 2, "training.batch": 4, "training.evaluate_every": 2}
 _SMOKE_SIZES: dict[str, Overrides] = {
     "adding": {"data.train": 40, "data.validation": 8, "data.test": 8},
     "order": {"data.train": 40, "data.validation": 8, "data.test": 8},
@@ -148,12 +150,34 @@ def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
         )
 
 
+def table_default(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """The default network by its one recipe; nothing is set but the data and the minutes."""
+    genome = {"data.length": 512 if scale == "smoke" else 16384, "data.windows": True}
+    plan: list[tuple[str, Path | None, float, Overrides]] = [
+        ("text", sources.text, 15, {}),
+        ("image", sources.image, 15, {}),
+        ("genome", sources.genome, 10, genome),
+        *((task, None, 15, {"data.length": 32 if scale == "smoke" else 1024}) for task in ("adding", "order")),
+    ]
+    for task, source, minutes, data in plan:
+        if source is None and task not in ("adding", "order"):
+            continue
+        column = f"{task} {data['data.length']}" if source is None else task
+        settings = override(RunSettings(task=task, recipe="default"), {**data, "data.source": source})
+        if scale == "smoke":
+            settings = override(settings, {**_SMOKE_SIZES.get(task, {}), **_SMOKE_STEPS})
+        else:
+            settings = override(settings, {"training.minutes": minutes})
+        yield from _each_seed("table-default", DEFAULT, column, scale, settings)
+
+
 EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
     "figure-synthetic": figure_synthetic,
     "table-lra": table_lra,
     "table-genome": table_genome,
     "table-documents": table_documents,
     "table-links": table_links,
+    "table-default": table_default,
     "figure-rank": figure_rank,
 }
 
@@ -162,8 +186,7 @@ def _settings(scale: Scale, task: str, minutes: float, overrides: Overrides) -> 
     """Return a task's run by the paper's recipe: a few steps, so many minutes, or the paper's epochs."""
     settings = RunSettings(task=task, recipe="paper")
     if scale == "smoke":
-        tiny = {"training.steps": 2, "training.batch": 4, "training.evaluate_every": 2}
-        return override(settings, {**_SMOKE_SIZES.get(task, {}), **overrides, **tiny})
+        return override(settings, {**_SMOKE_SIZES.get(task, {}), **overrides, **_SMOKE_STEPS})
     if task == "pathfinder":
         overrides = overrides | {"data.difficulty": "pooled"}
     if scale == "paper":

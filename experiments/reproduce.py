@@ -31,6 +31,7 @@ Name = Literal[
     "table-documents",
     "table-genome",
     "table-links",
+    "table-default",
     "figure-rank",
     "figure-lengths",
     "figure-protocols",
@@ -198,13 +199,14 @@ def _draw_examples(options: Options, path: Path, console: Console) -> None:
 
 def _tabulate(name: str, runs: list[StoredRun]) -> list[Table]:
     tables: list[Table] = []
-    for experiment in ("figure-synthetic", "table-links"):
+    for experiment in ("figure-synthetic", "table-links", "table-default"):
         if name in (experiment, "all"):
             tables += paper_tables.tabulate_synthetic([run for run in runs if run.experiment == experiment])
     for experiment, columns in (
         ("table-lra", LRA),
         ("table-documents", ("documents-16k", "documents-32k", "documents-smoke")),
         ("table-genome", GENOMES),
+        ("table-default", (*LRA, *GENOMES)),
     ):
         if name in (experiment, "all"):
             selected = [run for run in runs if run.experiment == experiment]

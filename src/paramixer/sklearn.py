@@ -73,7 +73,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         batch: int | None = None,
         learning_rate: float | None = None,
         validation: float = 0.1,
-        recipe: str = "small",
+        recipe: str = "default",
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.length = length
@@ -142,7 +142,6 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             classes=tuple(map(str, range(outputs))) if kind == "class" else (),
             vocabulary=self.vocabulary_,
             features=self.features_,
-            recipe=self.recipe,
             variable_length=True,
         )
         return Task.from_splits(info, {**splits, "test": splits["validation"]}, hashlib.sha256(b"").hexdigest())

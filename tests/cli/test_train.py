@@ -45,7 +45,7 @@ def reviews(tmp_path) -> Path:
 def test_train_needs_nothing_but_a_task_and_prints_what_it_chose(capsys):
     assert main(ORDER) == 0
     text = capsys.readouterr().out
-    for words in ("N = 12", "4 classes", "metric error", "1 block of CHORD", "backend", "run folder runs/order-1"):
+    for words in ("N = 12", "4 classes", "metric error", "1 layer of CDIL", "backend", "run folder runs/order-1"):
         assert words in text
     assert re.search(r"on test: error 0\.\d+", text)
     assert main(ORDER) == 0
@@ -70,7 +70,7 @@ def test_a_run_is_repeated_from_its_own_config():
 
 
 def test_print_config_and_config_round_trip(capsys):
-    assert main([*ORDER, "--set", "init.name=identity", "--print-config"]) == 0
+    assert main([*ORDER, "--recipe", "paper", "--set", "init.name=identity", "--print-config"]) == 0
     printed = capsys.readouterr().out
     assert not Path("runs").exists()
     Path("given.yaml").write_text(printed)

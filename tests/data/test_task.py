@@ -22,7 +22,6 @@ INFO = TaskInfo(
     vocabulary=BASES,
     settings={"seed": 3},
     notes=("a note",),
-    recipe="default",
     variable_length=True,
 )
 GOLDEN = {
@@ -38,38 +37,37 @@ def test_a_document_holds_everything_and_reads_back():
     assert TaskInfo.from_document(json.loads(json.dumps(INFO.document()))) == INFO
 
 
-@pytest.mark.parametrize(("name", "recipe", "variable"), [("order", "paper", False), ("own", "default", True)])
-def test_documents_of_earlier_versions_get_the_right_recipe(name, recipe, variable):
-    document = dataclasses.replace(INFO, name=name).document()
-    del document["recipe"], document["variable_length"]
-    info = TaskInfo.from_document(document)
-    assert (info.recipe, info.variable_length) == (recipe, variable)
+@pytest.mark.parametrize(("name", "variable"), [("order", False), ("own", True)])
+def test_documents_of_earlier_versions_are_read(name, variable):
+    document = {**dataclasses.replace(INFO, name=name).document(), "recipe": "paper"}
+    del document["variable_length"]
+    assert TaskInfo.from_document(document).variable_length == variable
 
 
 def test_how_to_train_is_no_part_of_the_fingerprint():
-    other = dataclasses.replace(INFO, recipe="paper", variable_length=False)
+    other = dataclasses.replace(INFO, variable_length=False)
     assert other.document() != INFO.document()
     assert other.data_document() == INFO.data_document()
 
 
-def test_a_users_file_takes_the_default_recipe_and_its_own_lengths(tmp_path, cache_folder):
+def test_a_users_file_is_mixed_at_its_own_lengths(tmp_path, cache_folder):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "".join(f"text {i},{i % 2}\n" for i in range(20)))
     task = pm.data.load(str(path))
-    assert (task.recipe, task.variable_length) == ("default", True)
+    assert task.variable_length
     (file,) = cache_folder.glob("own-*/facts.json")
     document = json.loads(file.read_text())
-    del document["recipe"], document["variable_length"]
+    del document["variable_length"]
     file.write_text(json.dumps(document))
     earlier = pm.data.load(str(path))
-    assert (earlier.recipe, earlier.variable_length, earlier.fingerprint) == ("default", True, task.fingerprint)
+    assert (earlier.variable_length, earlier.fingerprint) == (True, task.fingerprint)
     assert open_prepared(file.parent).fingerprint == task.fingerprint
 
 
-def test_the_papers_tasks_take_its_recipe_and_fill_up_sequences():
+def test_the_papers_tasks_fill_up_sequences():
     for name in ("adding", "order"):
         task = pm.data.load(name, length=16)
-        assert (task.recipe, task.variable_length) == ("paper", False)
+        assert not task.variable_length
 
 
 def test_fingerprints_are_those_of_earlier_versions(tmp_path):

@@ -71,7 +71,19 @@ def train_run(folder: Path, kind: str) -> Path:
         case "ngrams":
             task, data, system, model = str(write_hostile_table(folder)), _HOSTILE_DATA, "ngrams", {}
     out = folder / kind
-    # A file of a user gets the default network, which has no other initialization.
-    init = {"name": "identity"} if system == "paramixer" and kind != "hostile" else {}
-    start_run(RunSettings(task=task, data=data, system=system, model=model, init=init, training=_SHORT, seed=1), out)
+    # The paper's network for its tasks, the default one for a user's file.
+    paper = system == "paramixer" and kind != "hostile"
+    start_run(
+        RunSettings(
+            task=task,
+            data=data,
+            recipe="paper" if paper else None,
+            system=system,
+            model=model,
+            init={"name": "identity"} if paper else {},
+            training=_SHORT,
+            seed=1,
+        ),
+        out,
+    )
     return out

@@ -14,7 +14,7 @@ import paramixer as pm
 )
 def test_learned_at_256(name, steps, rate, most, seed):
     task = pm.data.load(name, length=256, seed=seed, validation=1000, test=1000)
-    resolved = pm.resolve(task, init={"name": "identity"})
+    resolved = pm.resolve(task, recipe="paper", init={"name": "identity"})
     model = pm.build_model(task, resolved, seed)
     options = pm.TrainingOptions(
         steps=steps, learning_rate=rate, schedule="cosine", warmup=200, evaluate_every=200, until="error=0"

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import paramixer as pm
+from paramixer.recipes import read_recipe
 from paramixer.training import memory
 from paramixer.training.options import TrainingOptions
 from paramixer.training.recipe import resolve, resolve_training
@@ -20,7 +21,7 @@ def order(preset: str = "order", sequences: int = 30, **changes: object) -> pm.d
 
 
 def test_a_resolved_value_is_complete_and_printable_and_resolves_to_itself():
-    task = order(recipe="default")
+    task = order()
     resolved = resolve(task, model={"channels": 8}, training={"minutes": 3})
     document = yaml.safe_load(yaml.safe_dump(resolved.document()))
     assert document["recipe"] == "default"
@@ -31,10 +32,10 @@ def test_a_resolved_value_is_complete_and_printable_and_resolves_to_itself():
     assert again == resolved
 
 
-def test_the_paper_is_the_default_of_its_tasks_and_default_of_user_files():
-    paper = resolve(order())
+def test_every_task_takes_the_default_network_unless_the_paper_is_named():
+    paper = resolve(order(), recipe="paper")
     assert (paper.recipe, paper.init.name, paper.training.schedule) == ("paper", "paper", "constant")
-    own = resolve(order(recipe="default", variable_length=True))
+    own = resolve(order(variable_length=True))
     assert (own.init.name, own.training.schedule, own.config.padding) == ("prenorm", "cosine", "length")
 
 
@@ -47,28 +48,28 @@ def test_the_paper_is_the_default_of_its_tasks_and_default_of_user_files():
     ],
 )
 def test_what_the_user_gives_overrules_the_recipe(training, field, value):
-    task = order("hfdna", recipe="default")
+    task = order("hfdna")
     assert getattr(resolve(task, training=training).training, field) == value
     assert getattr(resolve(task).training, field) != value
 
 
 def test_a_given_end_replaces_the_recipes():
     task = order("text")
-    assert resolve(task).training.epochs == 200
+    assert resolve(task, recipe="paper").training.epochs == 200
     for end in ({"minutes": 3.0}, {"steps": 7}, {"epochs": 2}):
-        options = resolve(task, training=end).training
+        options = resolve(task, recipe="paper", training=end).training
         assert {
             name: getattr(options, name) for name in ("minutes", "steps", "epochs") if getattr(options, name)
         } == end
 
 
 def test_options_of_a_run_are_taken_as_they_are():
-    complete = resolve(order("text", recipe="default")).training
-    assert resolve_training(order("text", recipe="paper"), given=complete) == complete
+    complete = resolve(order("text")).training
+    assert resolve_training(order("text"), read_recipe("paper", "text"), complete) == complete
 
 
 def test_baselines_take_the_papers_recipe_and_settings_of_their_own():
-    task = order("text", recipe="default")
+    task = order("text")
     resolved = resolve(task, system="transformer", model={"channels": 8})
     assert (resolved.recipe, resolved.system, resolved.training.schedule) == ("paper", "transformer", "constant")
     assert (resolved.config.blocks, resolved.config.hidden, resolved.config.channels) == (1, 8, 8)
@@ -86,7 +87,7 @@ def test_baselines_take_the_papers_recipe_and_settings_of_their_own():
         ({"training": {"batch": 0}}, "batch=0; it must be at least 1"),
         ({"init": {"name": "zero"}}, "zero"),
         ({"recipe": "papre"}, "there is no recipe 'papre'; did you mean 'paper'?"),
-        ({"recipe": "quick"}, "there is no recipe 'quick'; choose from default, paper, small. A file"),
+        ({"recipe": "quick"}, "there is no recipe 'quick'; choose from default, paper. A file"),
         ({"recipe": "nowhere.yaml"}, "nowhere.yaml: there is no such file"),
         ({"system": "transfomer"}, "did you mean 'transformer'?"),
         ({"system": "transformer", "model": {"protocol": "cdil"}}, "transformer has no setting model.protocol"),
@@ -132,14 +133,14 @@ def test_a_recipe_of_ones_own_starts_from_another(tmp_path):
 def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_built(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
     with pytest.raises(ValueError, match=r"hidden=1000000, channels=1000: .* has .* numbers.* GB free"):
-        resolve(order(), model={"hidden": 10**6, "channels": 1000})
+        resolve(order(), recipe="paper", model={"hidden": 10**6, "channels": 1000})
     with pytest.raises(ValueError, match=r"pooling='flat', length=12, channels=32000000"):
-        resolve(order(), model={"channels": 32 * 10**6, "hidden": 1, "positions": False, "factors": 1})
+        resolve(order(), recipe="paper", model={"channels": 32 * 10**6, "hidden": 1, "positions": False, "factors": 1})
     with pytest.raises(ValueError, match=r"channels=200000.* numbers.* GB free"):
         resolve(order(), system="transformer", model={"channels": 200_000})
     monkeypatch.setattr(memory, "available_memory", lambda: 10**7)
     with pytest.raises(ValueError, match=r"batch=30, length=12: the first step would take .*lower the batch"):
-        resolve(order(), model={"channels": 2000, "hidden": 1, "positions": False, "factors": 1})
+        resolve(order(), recipe="paper", model={"channels": 2000, "hidden": 1, "positions": False, "factors": 1})
 
 
 def test_a_batch_larger_than_the_data_is_as_large_as_the_data():

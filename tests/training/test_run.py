@@ -19,7 +19,6 @@ from paramixer.training.runs.run import RunSettings, describe_run, evaluate_run,
 SETTINGS = RunSettings(
     task="order",
     data={"length": 12, "train": 40, "validation": 9, "test": 7},
-    recipe="default",
     model={"channels": 6, "hidden": 5},
     training={"steps": 6, "batch": 4, "evaluate_every": 3},
     seed=3,

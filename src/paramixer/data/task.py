@@ -13,10 +13,12 @@ from paramixer.data.samples import Item
 from paramixer.data.splits import SPLITS
 from paramixer.data.vocabulary import Vocabulary
 
-# These say how to train on the data, not what the data is, so they are no part of its fingerprint.
-_TRAINING_FIELDS = ("recipe", "variable_length")
-# Documents written before these fields existed: only the task of user files differs from the defaults.
-_EARLIER_VALUES = {"own": {"recipe": "default", "variable_length": True}}
+# This says how to train on the data, not what the data is, so it is no part of its fingerprint.
+_TRAINING_FIELDS = ("variable_length",)
+# Documents written before this field existed: only the task of user files differs from the default.
+_EARLIER_VALUES = {"own": {"variable_length": True}}
+# Fields of earlier versions.
+_FORMER_FIELDS = ("recipe",)
 
 
 class Sequences(Protocol):
@@ -69,8 +71,6 @@ class TaskInfo:
     """The options with which the task was loaded."""
     notes: tuple[str, ...] = ()
     """What a user should know: duplicates, cut sequences, and the like."""
-    recipe: str = "paper"
-    """The recipe family used when none is named: "paper", or "default" for user files."""
     variable_length: bool = False
     """Whether each sequence is mixed at its own length; if not, short ones are filled up to N."""
 
@@ -99,7 +99,8 @@ class TaskInfo:
         vocabulary = document["vocabulary"] and Vocabulary.from_document(document["vocabulary"])
         tuples = {key: tuple(document[key]) for key in ("classes", "notes")}
         earlier: dict[str, Any] = dict(_EARLIER_VALUES.get(document["name"], {}))
-        return cls(**{**earlier, **document, **tuples, "vocabulary": vocabulary})
+        known = {key: value for key, value in document.items() if key not in _FORMER_FIELDS}
+        return cls(**{**earlier, **known, **tuples, "vocabulary": vocabulary})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,7 @@ class Paramixer(SequenceModel):
         self.per_position = config.pooling == "token"
         self.stem = Stem(config)
         self.places = UndrawnLinear(2 * _WAVELENGTHS, channels, bias=False) if config.positions else None
-        self.dropout = Dropout(config.embedding_dropout)
+        self.dropout, self.head_dropout = Dropout(config.embedding_dropout), Dropout(config.head_dropout)
         with skip_draws():
             self.blocks = nn.ModuleList(make_layer(config) for _ in range(config.blocks))
         self.norm = nn.LayerNorm(channels)
@@ -152,7 +152,7 @@ class Paramixer(SequenceModel):
 
     def answer(self, mixed: Tensor, embedded: Embedded) -> Tensor:
         """Return the head's answer to mixed values: logits or values."""
-        answer = self._read_out(self.dropout(self.pool(mixed, embedded)))
+        answer = self._read_out(self.head_dropout(self.pool(mixed, embedded)))
         return answer.squeeze(-1) if self.config.target == "value" and self.config.outputs == 1 else answer
 
     def _read_out(self, features: Tensor) -> Tensor:

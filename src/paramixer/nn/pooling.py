@@ -205,7 +205,7 @@ class Standardize(nn.Module):
 
     _MOMENTUM, _EPSILON, _LARGEST = 0.02, 1e-8, 8.0
     # The width of a group whose features keep deviation one.
-    _GROUP = 16
+    _GROUP, _EXPONENT = 16, 0.5
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ class Standardize(nn.Module):
         if self.training:
             self.observe(features)
         scaled = ((features - self.mean) * (self.variance + self._EPSILON).rsqrt()).clamp(-self._LARGEST, self._LARGEST)
-        shares = torch.tensor([(self._GROUP / width) ** 0.25 for width in self.widths for _ in range(width)])
+        shares = torch.tensor([(self._GROUP / width) ** self._EXPONENT for width in self.widths for _ in range(width)])
         return (scaled * shares.to(scaled)).to(features.dtype)
 
 

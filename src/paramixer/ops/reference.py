@@ -287,7 +287,7 @@ def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, 
 
 
 def _cut(tensor: Tensor, batch: slice, length: int) -> Tensor:
-    """Return the rows of some sequences in memory of their own: a product's bits can depend on strides and alignment."""
+    """Return rows of some sequences in memory of their own: the bits of a product depend on strides and alignment."""
     return tensor[batch, :length].clone(memory_format=torch.contiguous_format)
 
 

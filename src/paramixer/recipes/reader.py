@@ -1,6 +1,6 @@
 """Recipes are YAML files: model, initialization and training of one row of the paper's table, or of any data.
 
-A recipe is a file of its own (``default.yaml``, ``small.yaml``, or a path) or a family with a file for each preset
+A recipe is a file of its own (``default.yaml``, or a path) or a family with a file for each preset
 (``paper/``). ``base: NAME`` starts from another recipe and changes what the file says.
 """
 
@@ -59,7 +59,7 @@ def read_recipe(name: str, preset: str) -> Recipe:
     """Read the recipe of this name for a preset, its bases included.
 
     Args:
-        name: "paper", "default", "small", or the path of a YAML file.
+        name: "paper", "default", or the path of a YAML file.
         preset: the row of the paper's table that a family of recipes is read for.
     """
     return _read(name, preset, ())

@@ -37,6 +37,7 @@ from paramixer.training.recipe import (
     check_match,
     describe_config,
     describe_options,
+    recipe_of,
     resolve_training,
 )
 from paramixer.training.runs.folder import RunFolder
@@ -64,7 +65,7 @@ def fit(
         model: is trained in place.
         task: from :func:`paramixer.data.load`.
         options: overrule the recipe; or complete settings from :func:`paramixer.resolve`.
-        recipe: a recipe's name or file; by default the task's own, as for ``paramixer train``.
+        recipe: a recipe's name or file; by default "default", and "paper" for the paper's network and baselines.
         folder: the run folder for record, metrics, checkpoints and the best model; None to write nothing.
         seed: of dropout and of the order of the training data.
         resume: go on from the newest checkpoint in the folder.
@@ -78,7 +79,8 @@ def fit(
     check_match(model.config, task)
     if isinstance(options, Resolved):
         options = options.training
-    complete = resolve_training(task, None if recipe is None else read_recipe(recipe, task.preset), options)
+    recipe = recipe or recipe_of(model.config)
+    complete = resolve_training(task, read_recipe(recipe, task.preset), options)
     if complete.until is not None and (name := parse_goal(complete.until)[0]) != task.metric:
         raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
     assert complete.batch is not None
@@ -243,11 +245,9 @@ class _Run:
         )
 
 
-def _describe(
-    model: PretrainedModel, task: Task, options: TrainingOptions, recipe: str | None, seed: int
-) -> dict[str, Any]:
+def _describe(model: PretrainedModel, task: Task, options: TrainingOptions, recipe: str, seed: int) -> dict[str, Any]:
     """Return the settings of a run that starts from a model and a task, as the command line reads them."""
-    document = {**task.request, "seed": seed, "recipe": recipe or task.recipe}
+    document = {**task.request, "seed": seed, "recipe": recipe}
     system = getattr(model.config, "model", PARAMIXER)
     if system != PARAMIXER:
         document["system"] = system

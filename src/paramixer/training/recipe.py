@@ -20,6 +20,8 @@ from paramixer.training.options import TrainingOptions
 from paramixer.training.sizing import choose_size
 
 PARAMIXER = "paramixer"
+DEFAULT_RECIPE = "default"
+"""The recipe of Paramixer where none is named."""
 # Fields of a config that the data decides.
 DATA_FIELDS = ("length", "outputs", "vocabulary", "features", "target", "pad")
 _STOPPING = ("epochs", "steps", "minutes")
@@ -78,7 +80,7 @@ def resolve(
 
     Args:
         task: the data.
-        recipe: a recipe, its name or its file; by default the task's own, and the paper's for a baseline.
+        recipe: a recipe, its name or its file; by default "default", and the paper's for a baseline.
         system: "paramixer", or a baseline's name.
         model: fields of the config that the user gave.
         init: fields of :class:`paramixer.nn.init.InitOptions` that the user gave.
@@ -118,13 +120,18 @@ def check_settings(recipe: str | None, system: str, model: Settings, init: Setti
         init: see recipe.
         training: see recipe.
     """
-    layer = {} if recipe is None else {"layer": read_recipe(recipe, PRESETS[0]).model.get("layer", "prenorm")}
+    layer = {"layer": read_recipe(recipe or DEFAULT_RECIPE, PRESETS[0]).model.get("layer", "prenorm")}
     TrainingOptions(**training)
     InitOptions(**init)
     _refuse_data_fields(model)
     check_system(system, init, False)
     if system == PARAMIXER:
         check_pooling(ParamixerConfig(length=1024, outputs=2, vocabulary=2, **{**layer, **model}))
+
+
+def recipe_of(config: SequenceConfig) -> str:
+    """Return the name of the recipe by which such a model is trained where none is named."""
+    return DEFAULT_RECIPE if isinstance(config, ParamixerConfig) and config.layer == "prenorm" else "paper"
 
 
 def resolve_training(
@@ -134,10 +141,10 @@ def resolve_training(
 
     Args:
         task: the data.
-        recipe: by default the task's own.
+        recipe: by default "default".
         given: what the user gave; it overrules the recipe.
     """
-    recipe = recipe or read_recipe(task.recipe, task.preset)
+    recipe = recipe or read_recipe(DEFAULT_RECIPE, task.preset)
     if isinstance(given, TrainingOptions):
         given = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
@@ -189,7 +196,7 @@ def _resolve_baseline(task: Task, recipe: Recipe, system: str, given: Settings, 
 
 
 def _read_recipe(task: TaskInfo, name: str | None, system: str) -> Recipe:
-    return read_recipe(name or (task.recipe if system == PARAMIXER else "paper"), task.preset)
+    return read_recipe(name or (DEFAULT_RECIPE if system == PARAMIXER else "paper"), task.preset)
 
 
 def data_fields(task: TaskInfo) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def train(
         label: Column of the labels or values; in FASTA, where the label stands in the header.
         length: N, the longest sequence; longer ones are cut.
         model: The model to train (paramixer models). By default paramixer.
-        recipe: Settings that are not given: paper, default, small or a YAML file. By default the task's own.
+        recipe: Settings that are not given: default, paper or a YAML file. By default default, and paper for baselines.
         epochs: Passes over the training data.
         minutes: Stop after so many minutes.
         batch: Batch size.

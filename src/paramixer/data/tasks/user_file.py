@@ -109,7 +109,7 @@ def load(
             strict=strict,
             longest=LONGEST,
         )
-        return dataclasses.replace(info, notes=(*file.notes, *info.notes), recipe="default", variable_length=True)
+        return dataclasses.replace(info, notes=(*file.notes, *info.notes), variable_length=True)
 
     key = {"source": cache.identify(source), "labels": label_file and cache.identify(label_file), **given}
     return prepare("own", key, build, progress)

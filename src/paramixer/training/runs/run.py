@@ -54,7 +54,7 @@ class RunSettings:
     data: dict[str, Any] = field(default_factory=dict)
     """Options of :func:`paramixer.data.load`."""
     recipe: str | None = None
-    """A recipe's name or file; None for the task's own."""
+    """A recipe's name or file; None for "default", and for "paper" with a baseline."""
     system: str = PARAMIXER
     """"paramixer", or a baseline's name."""
     model: dict[str, Any] = field(default_factory=dict)
@@ -344,7 +344,8 @@ def _describe_model(resolved: Resolved) -> str:
             return baseline.title
         heads = f" with {config.heads} head{'s' if config.heads > 1 else ''}" if baseline.has_heads else ""
         name = f"{baseline.title}{heads}"
-    blocks = f"{config.blocks} block{'s' if config.blocks > 1 else ''}"
+    kind = "layer" if getattr(config, "layer", "paper") == "prenorm" else "block"
+    blocks = f"{config.blocks} {kind}{'s' if config.blocks > 1 else ''}"
     return f"{blocks} of {name}, channels {config.channels}, hidden {config.hidden}, pooling {config.pooling}"
 
 

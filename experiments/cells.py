@@ -61,6 +61,7 @@ class Sources:
     genome: Path | None = None
     hfdna: Path | None = None
     mtcdna: Path | None = None
+    reviews: Path | None = None
 
 
 def override(settings: RunSettings, overrides: Overrides) -> RunSettings:

@@ -23,7 +23,7 @@ from paramixer.training.runs.run import open_task
 
 _FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")
 # The data without which some cells are left out; without all of it a table has none.
-_DATA = {"table-lra": _FILES[:2], "figure-lengths": _FILES[1:4], "all": _FILES[:4]}
+_DATA = {"table-default": ("image", "text", "genome"), "table-lra": _FILES[:2], "figure-lengths": _FILES[1:4], "all": _FILES[:4]}
 
 Name = Literal[
     "figure-synthetic",
@@ -98,7 +98,8 @@ class Options:
         for name, path in given.items():
             if path is not None and not path.exists():
                 raise FileNotFoundError(f"--{name} {path} does not exist")
-        return Sources(**{name: path or registry.find_local(name) for name, path in given.items()})
+        sources = Sources(**{name: path or registry.find_local(name) for name, path in given.items()})
+        return replace(sources, reviews=write_reviews(sources.text, self.runs) if sources.text else None)
 
     def records(self) -> Path:
         """Return the folder of this scale's records."""

@@ -36,4 +36,4 @@ def write_stand_ins(folder: Path) -> Sources:
         path = genome / f"{name}.fa"
         if not path.exists():
             path.write_text(f">{name}\n{''.join(draw.choices('ACGT', k=40_000))}\n")
-    return Sources(image, text, documents, genome)
+    return Sources(image, text, documents, genome, reviews=text)

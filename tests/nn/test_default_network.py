@@ -133,6 +133,23 @@ def test_standardized_features_have_no_mean_and_the_scale_of_their_group(generat
     cases.assert_close(scaled[:, 16:].std(0), torch.full((256,), 0.25), 0.2)
 
 
+def test_statistics_do_not_follow_a_drift_at_a_fixed_distance(generator):
+    """When a drift ends, as it does with the learning rate, what was standardized by the statistics stays as it was."""
+    standardize, spread = Standardize([16]), torch.randn(32, 16, generator=generator) / 100
+    for step in range(1000):
+        standardize(spread + step / 1000)
+    before = standardize.eval()(spread + 1).mean()
+    for _ in range(20):
+        standardize.train()(spread + 1)
+    assert (standardize.eval()(spread + 1).mean() - before).abs() < 0.1
+
+
+def test_noise_is_for_logits_not_for_values():
+    for target, dropped in (("class", True), ("value", False)):
+        model = make_model("numbers", target=target, outputs=2, head_dropout=0.5).train()
+        assert (model.head_dropout.p > 0) == dropped
+
+
 def test_the_first_answers_are_nearly_equal(generator):
     model = make_model("symbols").train()
     answers = model(make_inputs("symbols", 8, 40, generator))

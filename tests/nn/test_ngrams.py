@@ -43,6 +43,17 @@ def test_tables_start_at_zero_and_learn_through_a_random_head(generator):
     assert not tables.weight.any()
 
 
+def test_dropout_leaves_positions_out_while_training_and_keeps_the_mean():
+    tables = NgramTables(5, 4, orders=(1, 2), rows=30, dropout=0.25)
+    tables.weight.data.fill_(1.0)
+    tokens = torch.randint(5, (8, 1000), generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    dropped, whole = tables(tokens), tables.eval()(tokens)
+    left_out = (dropped == 0).all(-1)
+    assert 0.22 < left_out.double().mean() < 0.28
+    torch.testing.assert_close(dropped[~left_out], whole[~left_out] / 0.75)
+
+
 def test_counting_admits_ngrams_of_enough_sequences():
     tables = NgramTables(5, 4, orders=(1, 2), rows=30)
     assert tables.admitted.all()

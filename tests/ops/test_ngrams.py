@@ -137,6 +137,23 @@ def test_rows_that_are_not_admitted_add_nothing_and_get_no_gradient(backend, gen
 
 
 @each_backend
+def test_positions_that_are_not_kept_are_zero_and_give_no_gradient(backend, generator):
+    tokens = make_batch(generator, 2, 30, None)
+    table = torch.randn(LAYOUT.total, 3, generator=generator, requires_grad=True)
+    keep = torch.rand(2, 30, generator=generator) < 0.5
+    with pm.backend(backend):
+        bag = ngram_bag(tokens, table, LAYOUT, keep=keep)
+        whole = ngram_bag(tokens, table, LAYOUT)
+    torch.testing.assert_close(bag, whole * keep[..., None])
+    upstream = torch.randn(2, 30, 3, generator=generator)
+    (gradient,) = torch.autograd.grad((bag * upstream).sum(), table)
+    (expected,) = torch.autograd.grad((whole * keep[..., None] * upstream).sum(), table)
+    torch.testing.assert_close(gradient.to_dense(), expected.to_dense())
+    with pytest.raises(ValueError, match=r"keep is torch.bool \[2, 29\], expected torch.bool \[2, 30\]"):
+        ngram_bag(tokens, table, LAYOUT, keep=keep[:, 1:])
+
+
+@each_backend
 def test_counts_are_sequences_not_occurrences(backend, generator):
     awkward = [9, 0, 1, 4, 9]
     batches = [(make_batch(generator, 5, 9, awkward), awkward), (make_batch(generator, 4, 30, None), None)]

@@ -34,6 +34,7 @@ _NOT_THE_PAPERS = (
     "window",
     "ngrams",
     "ngram_rows",
+    "ngram_dropout",
     "ordered_ids",
     "head_dropout",
 )

@@ -94,7 +94,7 @@ _PAPER_DEFAULTS: dict[str, Any] = {
     "protocol": "chord",
     "ring": True,
 }
-_PRENORM_ONLY = ("heads", "link_width", "window", "ngrams", "ngram_rows", "ordered_ids", "head_dropout")
+_PRENORM_ONLY = ("heads", "link_width", "window", "ngrams", "ngram_rows", "ngram_dropout", "ordered_ids", "head_dropout")
 _PAPER_ONLY = ("residual", "link_input")
 
 
@@ -148,8 +148,10 @@ class ParamixerConfig(SequenceConfig):
     """Longest n-grams of tokens that have vectors in the stem; 0 for none."""
     ngram_rows: Count = 2**18
     """The most rows of the table of each n-gram length; more n-grams than rows share them by a hash."""
+    ngram_dropout: Probability = 0.0
+    """Share of the positions whose n-grams are left out of a training step."""
     head_dropout: Probability = 0.0
-    """Dropout of what the head reads. Unlike dropout in the layers, it leaves the mean of pooled features alone."""
+    """Dropout of what the head of a classifier reads; values are predicted without."""
     ordered_ids: bool = False
     """Whether token ids are amounts in order, such as shades of gray: the stem then reads them as numbers."""
 

@@ -69,7 +69,9 @@ class Paramixer(SequenceModel):
         self.per_position = config.pooling == "token"
         self.stem = Stem(config)
         self.places = UndrawnLinear(2 * _WAVELENGTHS, channels, bias=False) if config.positions else None
-        self.dropout, self.head_dropout = Dropout(config.embedding_dropout), Dropout(config.head_dropout)
+        self.dropout = Dropout(config.embedding_dropout)
+        # Noise in a logit costs little where the classes are clear; noise in a value is an error of the same size.
+        self.head_dropout = Dropout(config.head_dropout if config.target == "class" else 0.0)
         with skip_draws():
             self.blocks = nn.ModuleList(make_layer(config) for _ in range(config.blocks))
         self.norm = nn.LayerNorm(channels)

@@ -188,7 +188,7 @@ def mean_over_positions(values: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 class Standardize(nn.Module):
-    """Centers and scales every feature by its running mean and deviation, in training as in use.
+    """Centers and scales every feature by its mean and deviation over training so far, in training as in use.
 
     Poolings differ in scale by orders of magnitude: one marked position of a thousand moves a mean by a thousandth.
     Unlike batch normalization it treats a sequence alike whichever others share its batch, and gives no other answers
@@ -203,7 +203,7 @@ class Standardize(nn.Module):
     variance: Tensor
     batches: Tensor
 
-    _MOMENTUM, _EPSILON, _LARGEST = 0.02, 1e-8, 8.0
+    _EPSILON, _LARGEST = 1e-8, 8.0
     # The width of a group whose features keep deviation one.
     _GROUP, _EXPONENT = 16, 0.5
 
@@ -223,9 +223,13 @@ class Standardize(nn.Module):
 
     @torch.no_grad()
     def observe(self, features: Tensor) -> None:
-        """Take a batch of features ``[batch, width]`` into the statistics; the first ones count alike."""
+        """Take a batch of features ``[batch, width]`` into the statistics; the n-th batch counts n times.
+
+        With a fixed rate they would follow the drift of the features at a distance, and catch up when the learning rate
+        has fallen to zero and nothing else can follow: the answers would shift at the very end.
+        """
         self.batches += 1
-        rate = torch.clamp(1 / self.batches, min=self._MOMENTUM)
+        rate = 2 / (self.batches + 1)
         seen = features.detach().to(self.mean.dtype)
         self.mean.lerp_(seen.mean(0), rate)
         self.variance.lerp_((seen - self.mean).square().mean(0), rate)

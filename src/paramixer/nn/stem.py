@@ -43,7 +43,10 @@ class SymbolStem(nn.Module):
         self.embedding = make_table(config.vocabulary, width, config.pad)
         self.ngrams: NgramTables | None = None
         if config.ngrams > 1:
-            self.ngrams = NgramTables(config.vocabulary, _NGRAM_WIDTH, range(2, config.ngrams + 1), config.ngram_rows)
+            orders = range(2, config.ngrams + 1)
+            self.ngrams = NgramTables(
+                config.vocabulary, _NGRAM_WIDTH, orders, config.ngram_rows, config.ngram_dropout
+            )
             self.widen = init.UndrawnLinear(_NGRAM_WIDTH, width, bias=False)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:

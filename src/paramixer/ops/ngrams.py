@@ -26,6 +26,7 @@ def ngram_bag(
     layout: NgramLayout,
     lengths: Tensor | Sequence[int] | None = None,
     admitted: Tensor | None = None,
+    keep: Tensor | None = None,
 ) -> Tensor:
     """Return, for every position, the sum of the table rows of the n-grams that end there.
 
@@ -38,6 +39,7 @@ def ngram_bag(
         layout: the orders n and the rows of each.
         lengths: ``[batch]``, 0 to length. Tokens past them may be anything; their output is zero.
         admitted: uint8 ``[layout.total]``; n-grams whose row has 0 here add nothing, and their rows get no gradient.
+        keep: bool ``[batch, length]``; the n-grams that end at other positions add nothing either.
 
     Returns:
         ``[batch, length, width]`` in the dtype of the table.
@@ -45,6 +47,12 @@ def ngram_bag(
     if table.dim() != 2 or table.shape[0] != layout.total:
         raise ValueError(f"ngram_bag: table has shape {list(table.shape)}, expected [{layout.total}, width]")
     rows = ngram_rows(tokens, layout, lengths, admitted)
+    if keep is not None:
+        if keep.dtype != torch.bool or keep.shape != tokens.shape:
+            raise ValueError(
+                f"ngram_bag: keep is {keep.dtype} {list(keep.shape)}, expected torch.bool {list(tokens.shape)}"
+            )
+        rows = rows.masked_fill(~keep[..., None], -1)
     if torch.compiler.is_compiling():
         # Sparse tensors do not trace; without the orders' axis, so that no [batch, length, orders, width] is built.
         total = table.new_zeros(*tokens.shape, table.shape[1])

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments import published
-from experiments.cells import CDIL, CHORD
+from experiments.cells import CDIL, CHORD, DEFAULT
 from experiments.records import StoredRun, Summary, summarize
 from paramixer.bench.rendering import Table
 
 TITLES = {
     "listops": "ListOps",
     "text": "Text",
+    "reviews": "2 100 reviews",
     "image": "Image",
     "pathfinder": "Pathfinder, pooled",
     "genome": "two organisms, ROC AUC",
@@ -150,7 +151,8 @@ def draw_synthetic(runs: Sequence[StoredRun], path: Path) -> None:
 def _list_rows(runs: Iterable[StoredRun], *tasks: str) -> list[str]:
     """Return the models that have a run, ours first."""
     rows = {run.row for run in runs if not run.trial and run.column.split()[0] in tasks}
-    return [row for row in (CHORD, CDIL) if row in rows] + sorted(rows - {CHORD, CDIL})
+    ours = (CHORD, CDIL, DEFAULT)
+    return [row for row in ours if row in rows] + sorted(rows - set(ours))
 
 
 def _name_scale(runs: Sequence[StoredRun]) -> str:

@@ -9,9 +9,10 @@ from rich.console import Console
 
 from experiments import figures, paper_tables, rank
 from experiments.cells import CDIL, CHORD, Cell, Scale, Sources, override
-from experiments.page import GENOMES, LRA, make_page
+from experiments.page import DEFAULT_COLUMNS, GENOMES, LRA, make_page
 from experiments.plan import EXPERIMENTS
 from experiments.records import StoredRun, read_runs
+from experiments.reviews import write_reviews
 from experiments.stand_ins import write_stand_ins
 from experiments.sweep import Sweep
 from paramixer.bench.rendering import Table, render
@@ -23,7 +24,12 @@ from paramixer.training.runs.run import open_task
 
 _FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")
 # The data without which some cells are left out; without all of it a table has none.
-_DATA = {"table-default": ("image", "text", "genome"), "table-lra": _FILES[:2], "figure-lengths": _FILES[1:4], "all": _FILES[:4]}
+_DATA = {
+    "table-default": ("image", "text", "genome"),
+    "table-lra": _FILES[:2],
+    "figure-lengths": _FILES[1:4],
+    "all": _FILES[:4],
+}
 
 Name = Literal[
     "figure-synthetic",
@@ -207,7 +213,7 @@ def _tabulate(name: str, runs: list[StoredRun]) -> list[Table]:
         ("table-lra", LRA),
         ("table-documents", ("documents-16k", "documents-32k", "documents-smoke")),
         ("table-genome", GENOMES),
-        ("table-default", (*LRA, *GENOMES)),
+        ("table-default", DEFAULT_COLUMNS),
     ):
         if name in (experiment, "all"):
             selected = [run for run in runs if run.experiment == experiment]

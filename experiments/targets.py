@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.cells import CDIL, CHORD
+from experiments.cells import CDIL, CHORD, DEFAULT
 from experiments.records import StoredRun
 from paramixer.bench.rendering import Table
 from paramixer.training.metrics import METRICS
@@ -15,7 +15,7 @@ from paramixer.training.metrics import METRICS
 
 @dataclass(frozen=True)
 class Target:
-    """A number to reach with the better protocol of Paramixer."""
+    """A number to reach, in the paper's network with the better of two protocols."""
 
     column: str
     """The cell."""
@@ -25,6 +25,8 @@ class Target:
     """Whether it is added to the share of the largest class."""
     aim: bool = False
     """Whether it is beyond what was asked for."""
+    rows: tuple[str, ...] = (CHORD, CDIL)
+    """The networks."""
 
 
 TARGETS = (
@@ -37,6 +39,14 @@ TARGETS = (
     Target("genome", 0.97),
     Target("genome", 0.99, aim=True),
     Target("documents-16k", 0.10, over_majority=True),
+    Target("text", 0.884, rows=(DEFAULT,)),
+    Target("text", 0.90, rows=(DEFAULT,), aim=True),
+    Target("reviews", 0.83, rows=(DEFAULT,)),
+    Target("genome", 0.996, rows=(DEFAULT,)),
+    Target("image", 0.55, rows=(DEFAULT,)),
+    Target("image", 0.60, rows=(DEFAULT,), aim=True),
+    Target("adding 1024", 0.001, rows=(DEFAULT,)),
+    Target("order 1024", 0.005, rows=(DEFAULT,)),
 )
 
 
@@ -50,7 +60,7 @@ def tabulate_targets(runs: Sequence[StoredRun]) -> Table:
             run
             for run in runs
             if (run.column, run.scale) == (target.column, "cpu")
-            and run.row in (CHORD, CDIL)
+            and run.row in target.rows
             and run.experiment != "figure-rank"
         ]
         table.rows.append(_make_row(target, ours))
@@ -58,7 +68,8 @@ def tabulate_targets(runs: Sequence[StoredRun]) -> Table:
 
 
 def _make_row(target: Target, ours: Sequence[StoredRun]) -> list[str]:
-    cell = f"{target.column}, the aim" if target.aim else target.column
+    network = ", the default network" if target.rows == (DEFAULT,) else ""
+    cell = f"{target.column}{network}{', the aim' if target.aim else ''}"
     final = [run for run in ours if not run.trial and math.isfinite(run.value)]
     if not final:
         beyond = " over the largest class" if target.over_majority else ""

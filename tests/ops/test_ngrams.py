@@ -14,7 +14,7 @@ from ops import cases
 from ops.instruction_sets import needs_engine, run_with_threads
 from paramixer.ops import cpu, reference
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.ngrams import count_ngrams, ngram_bag, ngram_rows, ngram_rows_op
+from paramixer.ops.ngrams import count_ngrams, distinct_ngrams, first_rows_op, ngram_bag, ngram_rows, ngram_rows_op
 from paramixer.ops.table_rows import sum_by_row
 
 # Orders 1 and 2 are counted, 3 and 5 hashed.
@@ -149,8 +149,22 @@ def test_positions_that_are_not_kept_are_zero_and_give_no_gradient(backend, gene
     (gradient,) = torch.autograd.grad((bag * upstream).sum(), table)
     (expected,) = torch.autograd.grad((whole * keep[..., None] * upstream).sum(), table)
     torch.testing.assert_close(gradient.to_dense(), expected.to_dense())
-    with pytest.raises(ValueError, match=r"keep is torch.bool \[2, 29\], expected torch.bool \[2, 30\]"):
+    with pytest.raises(ValueError, match=r"ngram_rows: keep is torch.bool \[2, 29\], expected torch.bool \[2, 30\]"):
         ngram_bag(tokens, table, LAYOUT, keep=keep[:, 1:])
+
+
+@each_backend
+@pytest.mark.parametrize("length", [0, 1, 50])
+def test_distinct_ngrams_are_the_first_of_each_in_a_sequence(backend, length, generator):
+    tokens = make_batch(generator, 3, length, None)
+    with pm.backend(backend):
+        rows = ngram_rows(tokens, LAYOUT, [length, length // 2, 0])
+        distinct = distinct_ngrams(rows, LAYOUT)
+    for sequence, firsts in zip(rows.tolist(), distinct.tolist(), strict=True):
+        seen: set[int] = set()
+        for of_position, first in zip(sequence, firsts, strict=True):
+            assert first == [-1 if row in seen else row for row in of_position]
+            seen |= set(of_position)
 
 
 @each_backend
@@ -231,6 +245,7 @@ def test_compiled_and_exported_calls_have_a_dense_gradient(generator):
 
 def test_opcheck():
     opcheck(ngram_rows_op, (torch.tensor([[0, 5, 4]]), torch.tensor([2]), None, [1, 2], 6, 40))
+    opcheck(first_rows_op, (torch.tensor([[[0, 7], [-1, 8], [0, 8]]], dtype=torch.int32), 40))
 
 
 def test_a_second_derivative_raises():

@@ -1,4 +1,4 @@
-"""The size of the default network follows from the number and the length of the sequences, by a rule that is printed."""
+"""The size of the default network follows from the number and the length of the sequences, by a printed rule."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import paramixer as pm
 from paramixer.training.sizing import choose_size, choose_window, describe_size
 
 
-@pytest.mark.parametrize(("length", "window"), [(2, 1), (255, 1), (256, 4), (4096, 4), (4097, 8), (16384, 16)])
-def test_windows_leave_at_most_1024_positions(length, window):
+@pytest.mark.parametrize(("length", "window"), [(2, 1), (255, 1), (256, 4), (2048, 4), (4096, 8), (16384, 32)])
+def test_windows_leave_at_most_512_positions(length, window):
     assert choose_window(length) == window
 
 

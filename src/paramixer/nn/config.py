@@ -94,7 +94,16 @@ _PAPER_DEFAULTS: dict[str, Any] = {
     "protocol": "chord",
     "ring": True,
 }
-_PRENORM_ONLY = ("heads", "link_width", "window", "ngrams", "ngram_rows", "ngram_dropout", "ordered_ids", "head_dropout")
+_PRENORM_ONLY = (
+    "heads",
+    "link_width",
+    "window",
+    "ngrams",
+    "ngram_rows",
+    "ngram_dropout",
+    "ordered_ids",
+    "head_dropout",
+)
 _PAPER_ONLY = ("residual", "link_input")
 
 

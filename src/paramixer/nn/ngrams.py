@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from paramixer.ops.dropout import Dropout
 from paramixer.ops.lazy_zeros import lazy_zeros
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.ngrams import count_ngrams, ngram_bag
+from paramixer.ops.ngrams import count_ngrams, distinct_ngrams, ngram_rows
+from paramixer.ops.table_rows import bag
 
 
 class NgramTables(nn.Module):
@@ -64,10 +65,31 @@ class NgramTables(nn.Module):
             tokens: ``[batch, length]``.
             lengths: ``[batch]``; past them tokens may be anything, and the output is zero.
         """
-        if not self.training or self.dropout.p == 0:
-            return ngram_bag(tokens, self.weight, self.layout, lengths, self.admitted)
-        kept = self.dropout(torch.ones(tokens.shape, device=tokens.device))
-        return ngram_bag(tokens, self.weight, self.layout, lengths, self.admitted, kept > 0) / (1 - self.dropout.p)
+        return self.sum_at_positions(self.find_rows(tokens, lengths))
+
+    def find_rows(self, tokens: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """Return the row of each position's n-gram of each order, int32 ``[batch, length, orders]``; -1 for none.
+
+        Arguments as for :meth:`forward`. While training, some positions have none: see ``dropout``.
+        """
+        keep = None
+        if self.training and self.dropout.p:
+            keep = self.dropout(torch.ones(tokens.shape, device=tokens.device)) > 0
+        return ngram_rows(tokens, self.layout, lengths, self.admitted, keep)
+
+    def sum_at_positions(self, rows: Tensor) -> Tensor:
+        """Return the sums ``[batch, length, width]`` of the vectors of rows from :meth:`find_rows`."""
+        sums = bag(rows, self.weight)
+        return sums / (1 - self.dropout.p) if self.training and self.dropout.p else sums
+
+    def mean_of_distinct(self, rows: Tensor) -> Tensor:
+        """Return the mean ``[batch, width]`` of the vectors of a sequence's n-grams, each n-gram once.
+
+        That a word was said tells more than how often: texts repeat their subject and their commonest words.
+        """
+        distinct = distinct_ngrams(rows, self.layout).flatten(1)
+        count = (distinct >= 0).sum(1, keepdim=True).clamp(min=1)
+        return bag(distinct, self.weight) / count.to(self.weight.dtype)
 
     @torch.no_grad()
     def count(self, batches: Iterable[tuple[Tensor, Tensor | Sequence[int] | None]], at_least: int = 2) -> None:

@@ -204,8 +204,9 @@ class Standardize(nn.Module):
     batches: Tensor
 
     _EPSILON, _LARGEST = 1e-8, 8.0
-    # The width of a group whose features keep deviation one.
-    _GROUP, _EXPONENT = 16, 0.5
+    # The width of a group whose features keep deviation one. A step of Adam moves every weight by the same amount, so
+    # that a group of width w moves an answer by up to w times the scale: the same for all groups.
+    _GROUP = 16
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__()
@@ -223,13 +224,13 @@ class Standardize(nn.Module):
 
     @torch.no_grad()
     def observe(self, features: Tensor) -> None:
-        """Take a batch of features ``[batch, width]`` into the statistics; the n-th batch counts n times.
+        """Take a batch of features ``[batch, width]`` into the statistics; all batches count alike.
 
         With a fixed rate they would follow the drift of the features at a distance, and catch up when the learning rate
         has fallen to zero and nothing else can follow: the answers would shift at the very end.
         """
         self.batches += 1
-        rate = 2 / (self.batches + 1)
+        rate = 1 / self.batches
         seen = features.detach().to(self.mean.dtype)
         self.mean.lerp_(seen.mean(0), rate)
         self.variance.lerp_((seen - self.mean).square().mean(0), rate)
@@ -239,7 +240,7 @@ class Standardize(nn.Module):
         if self.training:
             self.observe(features)
         scaled = ((features - self.mean) * (self.variance + self._EPSILON).rsqrt()).clamp(-self._LARGEST, self._LARGEST)
-        shares = torch.tensor([(self._GROUP / width) ** self._EXPONENT for width in self.widths for _ in range(width)])
+        shares = torch.tensor([self._GROUP / width for width in self.widths for _ in range(width)])
         return (scaled * shares.to(scaled)).to(features.dtype)
 
 

@@ -18,7 +18,6 @@ from paramixer.nn import init
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.embedding import make_table
 from paramixer.nn.ngrams import NgramTables
-from paramixer.nn.pooling import mean_over_positions
 from paramixer.ops.checks import past_end
 
 # Numbers of a position and so many neighbors make its row.
@@ -44,9 +43,7 @@ class SymbolStem(nn.Module):
         self.ngrams: NgramTables | None = None
         if config.ngrams > 1:
             orders = range(2, config.ngrams + 1)
-            self.ngrams = NgramTables(
-                config.vocabulary, _NGRAM_WIDTH, orders, config.ngram_rows, config.ngram_dropout
-            )
+            self.ngrams = NgramTables(config.vocabulary, _NGRAM_WIDTH, orders, config.ngram_rows, config.ngram_dropout)
             self.widen = init.UndrawnLinear(_NGRAM_WIDTH, width, bias=False)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
@@ -62,12 +59,12 @@ class SymbolStem(nn.Module):
             self.ngrams.count(batches)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return ``[batch, length, width]`` for ids ``[batch, length]``, and the mean of the n-grams' vectors."""
+        """Return ``[batch, length, width]`` for ids ``[batch, length]``, and the mean of the distinct n-grams' vectors."""
         rows: Tensor = self.embedding(tokens)
         if self.ngrams is None:
             return rows, None
-        vectors = self.ngrams(tokens, lengths)
-        return rows + self.widen(vectors), mean_over_positions(vectors, lengths)
+        found = self.ngrams.find_rows(tokens, lengths)
+        return rows + self.widen(self.ngrams.sum_at_positions(found)), self.ngrams.mean_of_distinct(found)
 
 
 class NumberStem(nn.Module):
@@ -184,9 +181,9 @@ class Stem(nn.Module):
         return None if lengths is None else -(-lengths // self.window)
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Return ``[batch, windows, channels]``, zero past the end of a sequence, and the mean of the n-grams' vectors.
+        """Return ``[batch, windows, channels]``, zero past the end of a sequence, and a bag of n-grams.
 
-        The mean ``[batch, bag_width]``, a bag of n-grams, is None where there are no n-grams.
+        The bag ``[batch, bag_width]`` is the mean of the vectors of the distinct n-grams; None where there are none.
         """
         rows, bag = self.rows(inputs, lengths)
         if lengths is not None:

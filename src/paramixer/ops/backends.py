@@ -69,6 +69,9 @@ class Backend(Protocol):
     ) -> None:
         """Add to the counts the sequences in which each row occurs."""
 
+    def first_rows(self, rows: Tensor, total: int) -> Tensor:
+        """Return the rows with -1 for those that occurred before in their sequence and order."""
+
     def bag(self, rows: Tensor, table: Tensor) -> Tensor:
         """Return the sums of the table's rows."""
 

@@ -161,6 +161,13 @@ def count_ngrams(
     )
 
 
+def first_rows(rows: Tensor, total: int) -> Tensor:
+    """See ``reference.first_rows``."""
+    first = torch.empty_like(rows, memory_format=torch.contiguous_format)
+    _kernels().first_rows(rows.contiguous(), torch.zeros(total, dtype=torch.int32), first)
+    return first
+
+
 def bag(rows: Tensor, table: Tensor) -> Tensor:
     """See ``reference.bag``."""
     if table.dtype != torch.float32:

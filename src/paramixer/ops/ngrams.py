@@ -1,6 +1,7 @@
 """N-gram tables: every position gets the sum of the learned vectors of the n-grams that end there.
 
-The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``bag`` adds them up. The gradient
+The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``bag`` adds them up; of the rows of
+a whole sequence, ``distinct_ngrams`` leaves each once. The gradient
 of the table is row-sparse: a step costs what its n-grams cost, however large the table is.
 """
 
@@ -10,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.library import custom_op
 
@@ -46,20 +46,7 @@ def ngram_bag(
     """
     if table.dim() != 2 or table.shape[0] != layout.total:
         raise ValueError(f"ngram_bag: table has shape {list(table.shape)}, expected [{layout.total}, width]")
-    rows = ngram_rows(tokens, layout, lengths, admitted)
-    if keep is not None:
-        if keep.dtype != torch.bool or keep.shape != tokens.shape:
-            raise ValueError(
-                f"ngram_bag: keep is {keep.dtype} {list(keep.shape)}, expected torch.bool {list(tokens.shape)}"
-            )
-        rows = rows.masked_fill(~keep[..., None], -1)
-    if torch.compiler.is_compiling():
-        # Sparse tensors do not trace; without the orders' axis, so that no [batch, length, orders, width] is built.
-        total = table.new_zeros(*tokens.shape, table.shape[1])
-        for row in rows.unbind(-1):
-            total = total + F.embedding(row.clamp(min=0), table).masked_fill((row < 0)[..., None], 0)
-        return total
-    return bag(rows, table)
+    return bag(ngram_rows(tokens, layout, lengths, admitted, keep), table)
 
 
 def ngram_rows(
@@ -67,6 +54,7 @@ def ngram_rows(
     layout: NgramLayout,
     lengths: Tensor | Sequence[int] | None = None,
     admitted: Tensor | None = None,
+    keep: Tensor | None = None,
 ) -> Tensor:
     """Return the table row of the n-gram of each order that ends at each position.
 
@@ -80,7 +68,17 @@ def ngram_rows(
             f"ngram_rows: admitted is {admitted.dtype} {list(admitted.shape)}, expected torch.uint8 [{layout.total}]"
         )
     rows: Tensor = ngram_rows_op(ids, counts, admitted, list(layout.orders), layout.vocabulary, layout.rows)
-    return rows
+    if keep is None:
+        return rows
+    if keep.dtype != torch.bool or keep.shape != ids.shape:
+        raise ValueError(f"ngram_rows: keep is {keep.dtype} {list(keep.shape)}, expected torch.bool {list(ids.shape)}")
+    return rows.masked_fill(~keep[..., None], -1)
+
+
+def distinct_ngrams(rows: Tensor, layout: NgramLayout) -> Tensor:
+    """Return rows from :func:`ngram_rows` with -1 for every n-gram that occurred before in its sequence."""
+    first: Tensor = first_rows_op(rows, layout.total)
+    return first
 
 
 def count_ngrams(
@@ -121,6 +119,17 @@ def ngram_rows_op(
 @ngram_rows_op.register_fake
 def _(tokens: Tensor, lengths: Tensor | None, admitted: Tensor | None, orders: Sequence[int], *_: Any) -> Tensor:
     return tokens.new_empty(*tokens.shape, len(orders), dtype=torch.int32)
+
+
+@custom_op("paramixer::first_rows", mutates_args=())
+def first_rows_op(rows: Tensor, total: int) -> Tensor:
+    """Return the rows with -1 for those that occurred before in their sequence and order."""
+    return select_backend(torch.empty(0, device=rows.device)).first_rows(rows, total)
+
+
+@first_rows_op.register_fake
+def _(rows: Tensor, total: int) -> Tensor:
+    return torch.empty_like(rows, memory_format=torch.contiguous_format)
 
 
 def _as_tokens(operator: str, tokens: Tensor) -> Tensor:

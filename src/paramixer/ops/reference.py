@@ -180,6 +180,14 @@ def count_ngrams(
         seen[distinct] = sequence
 
 
+def first_rows(rows: Tensor, total: int) -> Tensor:
+    """Return rows ``[batch, length, orders]`` with -1 for those that occurred before in their sequence and order."""
+    ordered, places = rows.sort(dim=1, stable=True)
+    repeats = torch.zeros_like(rows, dtype=torch.bool)
+    repeats[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return rows.masked_fill(torch.zeros_like(repeats).scatter(1, places, repeats), -1)
+
+
 def bag(rows: Tensor, table: Tensor) -> Tensor:
     """Return the sums ``[..., width]`` of the table's rows ``[..., orders]``; -1 adds nothing."""
     found = widen(table[rows.clamp(min=0)]).masked_fill((rows < 0)[..., None], 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -18,8 +19,11 @@ def bag(rows: Tensor, table: Tensor) -> Tensor:
 
     Args:
         rows: int32 ``[..., rows]``; -1 adds nothing.
-        table: ``[table_rows, width]``. Its gradient is a coalesced sparse tensor.
+        table: ``[table_rows, width]``. Its gradient is a coalesced sparse tensor; dense where the call is compiled.
     """
+    if torch.compiler.is_compiling():
+        # Sparse tensors do not trace.
+        return F.embedding(rows.clamp(min=0), table).masked_fill((rows < 0)[..., None], 0).sum(-2)
     sums: Tensor = _Bag.apply(rows, table)  # type: ignore[no-untyped-call]
     return sums
 

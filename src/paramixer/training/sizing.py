@@ -14,7 +14,7 @@ from paramixer.nn.config import ParamixerConfig
 from paramixer.training.options import TrainingOptions
 
 # Layers mix at most so many positions; longer sequences get wider windows. Short ones get none.
-_MIXED, _SHORTEST_WINDOWED, _LEAST_WINDOW = 1024, 256, 4
+_MIXED, _SHORTEST_WINDOWED, _LEAST_WINDOW = 512, 256, 4
 # With fewer training sequences the network is narrower, with more it is deeper.
 _FEW, _MANY = 1_000, 20_000
 # Sequences and positions of a step at most, and steps of an epoch at least.

@@ -104,13 +104,28 @@ void py_count_ngrams(const Array<const int64_t, 2>& tokens, const std::optional<
     count_ngrams(sizes, checked, tokens.data(), first, seen.data(), counts.data());
 }
 
+void require_rows(const int32_t* rows, int64_t count, int64_t total) {
+    int32_t largest = -1;
+    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, rows[i]);
+    require(largest < total, "row " + std::to_string(largest) + " is outside the table, which has " +
+                                 std::to_string(total) + " rows");
+}
+
+// A row may stand in one order only, or two threads would write to the same place of `seen`.
+void py_first_rows(const Array<const int32_t, 3>& rows, const Array<int32_t, 1>& seen, const Array<int32_t, 3>& first) {
+    const int64_t batch = size(rows, 0), length = size(rows, 1), orders = size(rows, 2);
+    require(size(first, 0) == batch && size(first, 1) == length && size(first, 2) == orders,
+            "first has not the shape of rows");
+    require(batch < INT32_MAX, "there are too many sequences to number them");
+    require_rows(rows.data(), batch * length * orders, size(seen, 0));
+    nb::gil_scoped_release release;
+    first_rows(batch, length, orders, rows.data(), seen.data(), first.data());
+}
+
 void py_bag(const Array<const int32_t, 2>& rows, const Array<const float, 2>& table, const Array<float, 2>& out) {
     const BagSizes sizes = {size(rows, 0), size(rows, 1), size(table, 1)};
     require(size(out, 0) == sizes.tokens && size(out, 1) == sizes.width, "out is not [tokens, width]");
-    int32_t largest = -1;
-    for (int64_t i = 0; i < sizes.tokens * sizes.orders; ++i) largest = std::max(largest, rows.data()[i]);
-    require(largest < size(table, 0), "row " + std::to_string(largest) + " is outside the table, which has " +
-                                          std::to_string(size(table, 0)) + " rows");
+    require_rows(rows.data(), sizes.tokens * sizes.orders, size(table, 0));
     nb::gil_scoped_release release;
     bag(sizes, rows.data(), table.data(), out.data());
 }
@@ -171,6 +186,7 @@ void bind_tables(nb::module_& module) {
                "admitted"_a.noconvert().none(), "blocks"_a, "vocabulary"_a, "rows"_a.noconvert());
     module.def("count_ngrams", py_count_ngrams, "tokens"_a.noconvert(), "lengths"_a.noconvert().none(), "blocks"_a,
                "vocabulary"_a, "first"_a, "seen"_a.noconvert(), "counts"_a.noconvert());
+    module.def("first_rows", py_first_rows, "rows"_a.noconvert(), "seen"_a.noconvert(), "first"_a.noconvert());
     module.def("bag", py_bag, "rows"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert());
     module.def("bag_backward", py_bag_backward, "grad"_a.noconvert(), "rows"_a.noconvert());
     module.def("update_rows", py_update_rows, "table"_a.noconvert(), "mean"_a.noconvert(), "square"_a.noconvert(),

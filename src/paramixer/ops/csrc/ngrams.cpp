@@ -87,6 +87,22 @@ void ngram_rows(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, 
     }
 }
 
+void first_rows(int64_t batch, int64_t length, int64_t orders, const int32_t* rows, int32_t* seen, int32_t* first) {
+    // The orders have rows of their own, so that threads never meet.
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t order = 0; order < orders; ++order) {
+        for (int64_t sequence = 0; sequence < batch; ++sequence) {
+            const int32_t current = static_cast<int32_t>(sequence) + 1;
+            for (int64_t i = sequence * length; i < (sequence + 1) * length; ++i) {
+                const int32_t row = rows[i * orders + order];
+                const bool repeats = row < 0 || seen[row] == current;
+                if (!repeats) seen[row] = current;
+                first[i * orders + order] = repeats ? -1 : row;
+            }
+        }
+    }
+}
+
 void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens, int32_t first,
                   int32_t* seen, uint8_t* counts) {
     // The orders have rows of their own, so that threads never meet.

@@ -59,7 +59,7 @@ class SymbolStem(nn.Module):
             self.ngrams.count(batches)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return ``[batch, length, width]`` for ids ``[batch, length]``, and the mean of the distinct n-grams' vectors."""
+        """Return ``[batch, length, width]`` for ids ``[batch, length]``, and the mean of the distinct n-grams."""
         rows: Tensor = self.embedding(tokens)
         if self.ngrams is None:
             return rows, None

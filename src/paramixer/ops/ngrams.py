@@ -1,8 +1,8 @@
 """N-gram tables: every position gets the sum of the learned vectors of the n-grams that end there.
 
-The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``bag`` adds them up; of the rows of
-a whole sequence, ``distinct_ngrams`` leaves each once. The gradient
-of the table is row-sparse: a step costs what its n-grams cost, however large the table is.
+The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``bag`` adds them up. Of the rows
+of a whole sequence, ``distinct_ngrams`` leaves each once. The gradient of the table is row-sparse: a step costs what
+its n-grams cost, however large the table is.
 """
 
 from __future__ import annotations

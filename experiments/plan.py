@@ -187,10 +187,10 @@ EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
 
 
 def _bound(scale: Scale, settings: RunSettings, minutes: float) -> RunSettings:
-    """Return the settings with an end: a few steps of tiny data, or so many minutes."""
+    """Return the settings with an end: a few steps of tiny data, so many minutes, or the epochs of the recipe."""
     if scale == "smoke":
         return override(settings, {**_SMOKE_SIZES.get(settings.task, {}), **_SMOKE_STEPS})
-    return override(settings, {"training.minutes": minutes})
+    return override(settings, {"training.minutes": minutes}) if scale == "cpu" else settings
 
 
 def _settings(scale: Scale, task: str, minutes: float, overrides: Overrides) -> RunSettings:

@@ -123,7 +123,7 @@ def test_smoke_runs_everything(capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "waiting" not in text
     words = " ".join(text.split())
-    for title in ("table-lra, on test", "table-genome, on test", "table-documents, on test"):
+    for title in ("table-lra, on test", "table-genome, on test", "table-documents, on test", "table-default, on test"):
         assert title in words
     tables = [line for line in text.splitlines() if not line.startswith(("written", "drawn")) and ".json)" not in line]
     assert max(map(len, tables)) <= 80

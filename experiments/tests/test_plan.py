@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from experiments import figures, records
-from experiments.cells import CDIL, CHORD, Sources, override, settings_key
+from experiments.cells import CDIL, CHORD, DEFAULT, Sources, override, settings_key
 from experiments.plan import EXPERIMENTS
 from experiments.quick import resolve_quick
 from experiments.reproduce import Name, Options, list_cells
@@ -16,7 +16,7 @@ from experiments.tests.small import TINY
 from paramixer.training.runs.run import RunSettings
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = Sources(*(Path("somewhere"),) * 6)
+EVERYWHERE = Sources(*(Path("somewhere"),) * 7)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
@@ -74,6 +74,22 @@ def test_a_baseline_takes_learning_rate_clip_and_head_factor_of_the_quick_recipe
     assert theirs.resolved.training == ours.resolved.training
     assert theirs.lr_factors == ours.lr_factors == {"head.linear.weight": "300/length"}
     assert theirs.resolved.init.embedding_bound == ours.init.embedding_bound
+
+
+def test_nothing_is_set_for_the_default_network_but_data_and_minutes():
+    cells = list(EXPERIMENTS["table-default"]("cpu", EVERYWHERE))
+    ours = [cell for cell in cells if cell.row == DEFAULT]
+    assert {cell.column for cell in ours} == {"text", "reviews", "genome", "image", "adding 1024", "order 1024"}
+    for cell in ours:
+        assert cell.settings.recipe == "default"
+        assert not cell.settings.model
+        assert not cell.settings.init
+        assert cell.settings.training.keys() == {"minutes"}
+    # N-grams are counted in the same data.
+    for cell in cells:
+        if cell.row != DEFAULT:
+            (own,) = [one for one in ours if one.column == cell.column]
+            assert (cell.settings.task, cell.settings.data) == (own.settings.task, own.settings.data)
 
 
 def test_the_papers_genomes_are_run_as_the_paper_did():

@@ -156,3 +156,23 @@ def test_progress_sees_every_pass():
     pm.explain(build(), tokens(), [3, 4], window=1, progress=progress)
     assert seen.count("derivatives of the channels") == 2 * 6
     assert seen.count("occluded windows") == 3
+
+
+def test_the_bag_of_ngrams_is_explained_too(generator):
+    """A model whose head reads nothing but the bag: the n-gram that it reads is where the evidence is."""
+    config = pm.ParamixerConfig(length=40, outputs=2, vocabulary=10, pad=0, ngrams=2, ngram_rows=200, window=4)
+    model = pm.Paramixer(config, generator=generator).eval()
+    tables = model.stem.rows.ngrams
+    with torch.no_grad():
+        model.stem.rows.widen.weight.zero_()
+        model.readout.weight.zero_()
+        model.readout.weight[1, -16:] = 1
+        # The 2-gram (7, 8), which ends at position 21.
+        tables.weight[tables.layout.blocks[0].start + 78] = 1
+    inputs = torch.randint(1, 6, (40,), generator=generator)
+    inputs[20:22] = torch.tensor([7, 8])
+    explanation = pm.explain(model, inputs, target=1, window=4, derivatives=False)
+    for part in (explanation.evidence, explanation.occlusion):
+        assert (part[20:24] > 0).all()
+        assert part[:20].abs().max() < 1e-6
+        assert part[24:].abs().max() < 1e-6

@@ -11,7 +11,7 @@ from experiments.reviews import write_reviews
 def test_the_file_has_training_reviews_each_once_and_is_always_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(reviews, "_REVIEWS", 30)
     source = tmp_path / "text.csv"
-    rows = [(f"a \"film\", number {n}", n % 2, "train" if n < 40 else "test") for n in range(60)]
+    rows = [(f'a "film", number {n}', n % 2, "train" if n < 40 else "test") for n in range(60)]
     with source.open("w", newline="") as file:
         csv.writer(file).writerows([("text", "label", "split"), *rows])
     path = write_reviews(source, tmp_path / "runs")

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from paramixer.sklearn import ParamixerClassifier, ParamixerRegressor
     from paramixer.training.factory import build_model
     from paramixer.training.fit import fit
+    from paramixer.training.optimizer import build_optimizer
     from paramixer.training.options import TrainingOptions
     from paramixer.training.prediction import load
     from paramixer.training.recipe import resolve
+    from paramixer.training.row_sparse import clip_gradients
 
     # At run time __getattr__ leaves out the names whose packages are missing.
     __all__ = [
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
         "backend",
         "backends",
         "build_model",
+        "build_optimizer",
+        "clip_gradients",
         "data",
         "explain",
         "fit",
@@ -70,6 +74,8 @@ _PUBLIC = {
     "backend": ("ops", "backend"),
     "backends": ("ops", "backends"),
     "build_model": ("training.factory", "build_model"),
+    "build_optimizer": ("training.optimizer", "build_optimizer"),
+    "clip_gradients": ("training.row_sparse", "clip_gradients"),
     "data": ("data", None),
     "explain": ("attribution", "explain"),
     "fit": ("training.fit", "fit"),

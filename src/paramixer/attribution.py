@@ -152,7 +152,8 @@ def _explain(
     def by_position(of_windows: Tensor) -> Tensor:
         return of_windows[..., :mixed].repeat_interleave(stride, -1)[..., :length]
 
-    evidence = _compute_evidence(model, embedded, target)
+    shares = model.bag_shares(inputs[None]) if embedded.bag is not None and isinstance(model, Paramixer) else None
+    evidence = _compute_evidence(model, embedded, target, shares)
     if positions is None:
         positions = [0 if model.config.pooling == "cls" else int(by_position(evidence).abs().argmax())]
     places = [position // stride for position in positions]
@@ -163,7 +164,7 @@ def _explain(
             rollout = _compute_rollout(model, embedded, places)[:, :length]
     # A whole number of windows of the model.
     window = -(-(window or -(-length // _WINDOWS)) // stride) * stride
-    occlusion = _compute_occlusion(model, embedded, target, mixed, window // stride, progress)
+    occlusion = _compute_occlusion(model, embedded, target, shares, mixed, window // stride, progress)
     return Explanation(
         positions=tuple(positions),
         length=length,
@@ -237,20 +238,32 @@ def _score(answer: Tensor, target: int | None) -> Tensor:
     return answer[:, target] - others
 
 
-def _compute_evidence(model: SequenceModel, embedded: Embedded, target: int | None) -> Tensor:
-    """Return gradient times input of the score, ``[N]``."""
+def _compute_evidence(model: SequenceModel, embedded: Embedded, target: int | None, shares: Tensor | None) -> Tensor:
+    """Return gradient times input of the score, ``[N]``; the shares in the bag of n-grams are inputs, too."""
     start = embedded.values.detach().requires_grad_()
+    inputs = [start] if shares is None else [start, shares.detach().requires_grad_()]
     with torch.enable_grad():
-        score = _score(_answer(model, embedded._replace(values=start)), target)
-        (gradient,) = torch.autograd.grad(score.sum(), start)
-    return (gradient * embedded.values)[0].sum(-1)
+        bag = None if shares is None else inputs[1].sum(1)
+        score = _score(_answer(model, embedded._replace(values=start, bag=bag)), target)
+        gradients = torch.autograd.grad(score.sum(), inputs)
+    parts = [(gradient * each.detach())[0].sum(-1) for gradient, each in zip(gradients, inputs, strict=True)]
+    return torch.stack(parts).sum(0)
 
 
 @torch.no_grad()
 def _compute_occlusion(
-    model: SequenceModel, embedded: Embedded, target: int | None, length: int, window: int, progress: Progress
+    model: SequenceModel,
+    embedded: Embedded,
+    target: int | None,
+    shares: Tensor | None,
+    length: int,
+    window: int,
+    progress: Progress,
 ) -> Tensor:
-    """Return by how much the score falls when a window is replaced by the mean of X0, ``[length]``."""
+    """Return by how much the score falls when a window is replaced by the mean of X0, ``[length]``.
+
+    A window's share in the bag of n-grams is left out with it.
+    """
     values, lengths = embedded.values, embedded.lengths
     full = _score(_answer(model, embedded), target)[0]
     mean = values[0, :length].mean(0)
@@ -262,7 +275,9 @@ def _compute_occlusion(
         for row, start in zip(occluded, batch, strict=True):
             row[start : min(start + window, length)] = mean
         expanded = None if lengths is None else lengths.expand(len(batch))
-        bag = None if embedded.bag is None else embedded.bag.expand(len(batch), -1)
+        bag = None
+        if shares is not None:
+            bag = torch.stack([shares[0].sum(0) - shares[0, start : start + window].sum(0) for start in batch])
         scores = _score(_answer(model, Embedded(occluded, expanded, bag=bag)), target)
         for score, start in zip(scores, batch, strict=True):
             falls[start : start + window] = full - score

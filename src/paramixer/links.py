@@ -170,6 +170,14 @@ def named_pattern(
     return PROTOCOLS[name](**{key: count for key, count in given.items() if count is not None})
 
 
+def choose_base(name: str, links: int | None, base: int | None = None) -> int | None:
+    """Return the base of a layer's dilations: as given, or 8 for CDIL of at least 8 links; None for the pattern's own.
+
+    With 8 and the usual 9 links, three factors reach every position of 500.
+    """
+    return 8 if base is None and name == "cdil" and (links or 9) >= 8 else base
+
+
 def log2_ceil(length: int) -> int:
     """Return ceil(log2(length)), at least 1, in integer arithmetic."""
     return max((length - 1).bit_length(), 1)

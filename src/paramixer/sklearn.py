@@ -51,10 +51,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         hidden: width of the hidden layers.
         blocks: how many blocks are stacked.
         protocol: "chord" or "cdil".
-        pooling: what the head reads: "flat" all positions, "cls" the first, or "mean".
+        pooling: what the head reads, one or several joined by +: mean, max, attention, templates, flat or cls.
         epochs: passes over the training data.
         batch: batch size.
-        learning_rate: learning rate of Adam, which falls to zero along a cosine.
+        learning_rate: learning rate of AdamW, which falls to zero along a cosine.
         validation: share of the training data by which the best model is chosen.
         recipe: where all other settings come from: a recipe's name or file.
         random_state: seed of everything; a RandomState, or None for numpy's own, gives another with every fit.

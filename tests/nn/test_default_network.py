@@ -154,3 +154,26 @@ def test_the_first_answers_are_nearly_equal(generator):
     model = make_model("symbols").train()
     answers = model(make_inputs("symbols", 8, 40, generator))
     assert answers.softmax(1).sub(1 / 3).abs().max() < 0.2
+
+
+def test_answers_start_at_the_mean_of_the_targets_and_have_their_scale(generator):
+    model = make_model("numbers", target="value", outputs=1).eval()
+    inputs = make_inputs("numbers", 6, 40, generator)
+    with torch.no_grad():
+        plain = model(inputs)
+        model.observe([], 1000 + 50 * torch.tensor([-1.0, 1.0, -1.0, 1.0]))
+        torch.testing.assert_close(model(inputs), 1000 + 50 * plain)
+        model.observe([], torch.full((4,), 7.0))
+        torch.testing.assert_close(model(inputs), 7 + plain)
+
+
+def test_what_every_position_adds_to_the_bag_sums_to_the_bag(generator):
+    model = make_model("n-grams", window=4).eval()
+    inputs = make_inputs("n-grams", 2, 38, generator)
+    shares = model.bag_shares(inputs)
+    assert shares.shape == (2, 10, 16)
+    torch.testing.assert_close(shares.sum(1), model.embed(inputs).bag)
+
+
+def test_an_empty_batch_has_no_answers():
+    assert make_model("symbols")(torch.zeros(0, 40, dtype=torch.int64)).shape == (0, 3)

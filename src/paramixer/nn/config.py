@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import ArgsKwargs
 
-from paramixer.links import LinkPattern, Links, named_pattern
+from paramixer.links import LinkPattern, Links, choose_base, named_pattern
 from paramixer.validation import Count, Integer, Probability, settings
 
 ProtocolName = Literal["chord", "cdil", "links"]
@@ -56,14 +56,14 @@ class SequenceConfig:
     channels: Count = 32
     """E, width of the embedding and of the values."""
     positions: bool = True
-    """Whether a learned table of absolute positions is added to the embedding."""
+    """Whether what tells absolute positions is added to the embedding: learned, in the default network from waves."""
     pooling: PoolingNames = "flat"
     """What the head reads: flat all positions, cls position 0, mean, max, attention, templates; or token, an answer at
     each position. Several are joined by +."""
     target: Literal["class", "value"] = "class"
     """Whether the outputs are logits of classes or real values."""
     embedding_dropout: Probability = 0.0
-    """Dropout after the embedding, applied once more on the way into the first block."""
+    """Dropout after the embedding; in the paper's network once more on the way into the first block."""
     block_dropout: Probability = 0.0
     """Dropout at the end of each block."""
     pad: Integer | None = None
@@ -140,7 +140,8 @@ class ParamixerConfig(SequenceConfig):
     factors: Integer | None = None
     """M, factors of a chain; None for as many as reach every position."""
     base: Integer | None = None
-    """By how much CDIL's dilations grow from factor to factor; None for 8 (2 in the paper's network, or if K is 3)."""
+    """By how much CDIL's dilations grow from factor to factor; None for 8 (2 in the paper's network, or with fewer than
+    8 links)."""
     table: Offsets = None
     """The offsets, one row per factor, for protocol links."""
     residual: Literal["factor", "block", "none"] = "factor"
@@ -154,7 +155,7 @@ class ParamixerConfig(SequenceConfig):
     window: Count = 1
     """Positions that become one before the layers: fewer to mix, each with more to say."""
     ngrams: Annotated[Integer, Field(ge=0)] = 0
-    """Longest n-grams of tokens that have vectors in the stem; 0 for none."""
+    """Longest n-grams of tokens that have vectors in the stem, 2 to 32; 0 for none."""
     ngram_rows: Count = 2**18
     """The most rows of the table of each n-gram length; more n-grams than rows share them by a hash."""
     ngram_dropout: Probability = 0.0
@@ -177,7 +178,8 @@ class ParamixerConfig(SequenceConfig):
         for field in dataclasses.fields(self):
             if field.name in others and getattr(self, field.name) != field.default:
                 raise ValueError(
-                    f"{field.name}={getattr(self, field.name)!r} is not for layer={self.layer!r}; leave it out"
+                    f"{field.name}={getattr(self, field.name)!r} is not for layer={self.layer!r}; leave it out, "
+                    "or take the recipe of that network"
                 )
         if self.layer == "prenorm":
             self._check_prenorm()
@@ -193,6 +195,12 @@ class ParamixerConfig(SequenceConfig):
             raise ValueError("ngrams and ordered_ids are for token input; leave them out")
         if self.ngrams and self.ordered_ids:
             raise ValueError(f"ngrams={self.ngrams} with ordered_ids=True; ids that are amounts have no n-grams")
+        if self.ngrams == 1 or self.ngrams > 32:
+            raise ValueError(f"ngrams={self.ngrams}; give 2 to 32, or 0 for none")
+        if 1 < self.length <= self.window:
+            raise ValueError(
+                f"window={self.window} with length={self.length}; choose a window shorter than the sequence"
+            )
         if self.pooling == "token" and self.window > 1:
             raise ValueError(f"window={self.window} with pooling='token'; windows have no answer for each position")
 
@@ -220,12 +228,8 @@ class ParamixerConfig(SequenceConfig):
     def link_pattern(self) -> LinkPattern:
         """Return the protocol as a value."""
         if self.table is None:
-            return named_pattern(self.protocol, self.links, self.factors, self._resolve_base())
+            base = self.base if self.layer == "paper" else choose_base(self.protocol, self.links, self.base)
+            return named_pattern(self.protocol, self.links, self.factors, base)
         if self.links is not None or self.factors is not None:
             raise ValueError(f"links={self.links} and factors={self.factors} follow from the table; leave them None")
         return Links(self.table)
-
-    def _resolve_base(self) -> int | None:
-        if self.base is not None or self.protocol != "cdil" or self.layer == "paper":
-            return self.base
-        return 8 if (self.links or 9) >= 8 else None

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from paramixer.links import LinkPattern, named_pattern, whole_number
+from paramixer.links import LinkPattern, choose_base, named_pattern, whole_number
 from paramixer.nn import init
 from paramixer.nn.config import LEAST_HEAD_CHANNELS
 from paramixer.nn.mixing import MixingMatrix
@@ -44,7 +44,7 @@ class ParamixerLayer(nn.Module):
             every other head looks the other way.
         links: K, for a protocol given by name.
         factors: M, for a protocol given by name.
-        base: of CDIL's dilations; by default 8, where K allows it.
+        base: of CDIL's dilations; by default 8, or 2 with fewer than 8 links.
         ring: whether links wrap around the ends; by default a link that leaves the sequence contributes nothing.
         dropout: probability of a zero in both residual branches, while training.
         depth: how many layers are stacked; residual branches start as 1 / sqrt(2 depth).
@@ -86,7 +86,7 @@ class ParamixerLayer(nn.Module):
             if whole_number(name, count) < 1:
                 raise ValueError(f"{name}={count}; a layer needs at least 1")
         if isinstance(protocol, str):
-            protocol = named_pattern(protocol, links, factors, base)
+            protocol = named_pattern(protocol, links, factors, choose_base(protocol, links, base))
         self.length, self.width, self.heads, self.link_width, self.hidden = length, width, heads, link_width, hidden
         self.protocol, self.ring, self.depth, self.checkpoint_every = protocol, ring, depth, checkpoint_every
         # No buffer: the operators want it on the CPU, wherever the parameters are.
@@ -122,7 +122,7 @@ class ParamixerLayer(nn.Module):
         counts = None if counts is None else counts.to(x.device)
         gate, values, inputs = self._read(x)
         mixed = paramix(inputs, values, *self._link_parameters(), "factor", counts, self.ring, self.checkpoint_every)
-        by_head = mixed.view(*x.shape[:2], self.heads, -1)
+        by_head = mixed.view(*x.shape[:2], self.heads, self.width // self.heads)
         normed = F.layer_norm(by_head, by_head.shape[-1:]).flatten(-2)
         x = x + self.dropout(self.write(normed * F.silu(gate)))
         up, down = self.up, self.down
@@ -133,7 +133,7 @@ class ParamixerLayer(nn.Module):
     def factors(self, x: Tensor) -> Tensor:
         """Return the entries of all factors for an input of the layer, ``[batch, heads, factors, length, links]``."""
         self._check(x)
-        inputs = self._read(x)[2].reshape(*x.shape[:2], self.heads, -1)
+        inputs = self._read(x)[2].reshape(*x.shape[:2], self.heads, self.link_width)
         hidden = F.gelu(torch.einsum("bnje,jmeh->bjmnh", inputs, self.w1) + self.b1[:, :, None])
         return hidden @ self.w2 + self.b2[:, :, None]
 

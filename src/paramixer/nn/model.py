@@ -50,6 +50,8 @@ class Paramixer(SequenceModel):
 
     config: ParamixerConfig
     model_type: ClassVar = "paramixer"
+    target_mean: Tensor
+    target_std: Tensor
 
     def __new__(cls, config: ParamixerConfig | None = None, **options: Any) -> Self:
         """Return an object of this class, or of the paper's network; copies and pickles name their class themselves."""
@@ -85,6 +87,9 @@ class Paramixer(SequenceModel):
             self.standardize = Standardize([*self.pooling.widths, *self.stem_pooling.widths, *bag])
             width = len(self.standardize.mean)
         self.readout = UndrawnLinear(width, config.outputs)
+        if config.target == "value":
+            self.register_buffer("target_mean", torch.zeros(config.outputs))
+            self.register_buffer("target_std", torch.ones(config.outputs))
         if init is not None:
             initialize(self, init, generator)
 
@@ -102,13 +107,21 @@ class Paramixer(SequenceModel):
         saved.load_weights(model)
         return model.eval()
 
-    def observe(self, batches: Iterable[tuple[Tensor, Tensor | None]]) -> None:
+    @torch.no_grad()
+    def observe(self, batches: Iterable[tuple[Tensor, Tensor | None]], targets: Tensor | None = None) -> None:
         """Learn mean and scale of numbers, and which n-grams occur, from training sequences.
 
         Args:
             batches: inputs and lengths as :meth:`forward` takes them; each sequence once.
+            targets: values ``[sequences]`` or ``[sequences, outputs]`` that the model is to predict. Its answers then
+                start at their mean and have their scale, whatever unit they are in.
         """
         self.stem.observe(batches)
+        if targets is not None and self.config.target == "value" and len(targets):
+            values = targets.double().reshape(len(targets), -1)
+            std = values.std(0, correction=0)
+            self.target_mean.copy_(values.mean(0))
+            self.target_std.copy_(torch.where(std > 0, std, 1.0))
 
     def paramixer_blocks(self) -> list[ParamixerLayer]:
         """Return the layers as a list with their own type."""
@@ -120,6 +133,11 @@ class Paramixer(SequenceModel):
         inputs, counts = pad_inputs(self.config, inputs, lengths)
         values, bag = self.stem(inputs, counts)
         return Embedded(values, self.stem.count_windows(counts), bag=bag)
+
+    def bag_shares(self, inputs: Tensor) -> Tensor | None:
+        """Return what every window adds to the bag of n-grams, ``[batch, windows, width]``; None without n-grams."""
+        padded, counts = pad_inputs(self.config, inputs, None)
+        return self.stem.bag_shares(padded, counts)
 
     def mix(self, embedded: Embedded) -> Tensor:
         """Return the stem's output after all layers and a last norm, ``[batch, length, channels]``."""
@@ -155,6 +173,8 @@ class Paramixer(SequenceModel):
     def answer(self, mixed: Tensor, embedded: Embedded) -> Tensor:
         """Return the head's answer to mixed values: logits or values."""
         answer = self._read_out(self.head_dropout(self.pool(mixed, embedded)))
+        if self.config.target == "value":
+            answer = answer * self.target_std + self.target_mean
         return answer.squeeze(-1) if self.config.target == "value" and self.config.outputs == 1 else answer
 
     def _read_out(self, features: Tensor) -> Tensor:

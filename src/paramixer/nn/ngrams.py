@@ -88,8 +88,12 @@ class NgramTables(nn.Module):
         That a word was said tells more than how often: texts repeat their subject and their commonest words.
         """
         distinct = distinct_ngrams(rows, self.layout).flatten(1)
-        count = (distinct >= 0).sum(1, keepdim=True).clamp(min=1)
-        return bag(distinct, self.weight) / count.to(self.weight.dtype)
+        return bag(distinct, self.weight) / _count(distinct).to(self.weight.dtype)
+
+    def shares_of_distinct(self, rows: Tensor) -> Tensor:
+        """Return what every position adds to :meth:`mean_of_distinct`, ``[batch, length, width]``."""
+        distinct = distinct_ngrams(rows, self.layout)
+        return bag(distinct, self.weight) / _count(distinct.flatten(1)).to(self.weight.dtype)[..., None]
 
     @torch.no_grad()
     def count(self, batches: Iterable[tuple[Tensor, Tensor | Sequence[int] | None]], at_least: int = 2) -> None:
@@ -115,6 +119,11 @@ class NgramTables(nn.Module):
             f"{layout.vocabulary}, width={self.weight.shape[1]}, orders={layout.orders}, rows={layout.rows}, "
             f"admitted={int(self.admitted.count_nonzero()):,} of {layout.total:,}"
         )
+
+
+def _count(rows: Tensor) -> Tensor:
+    """Return how many of a sequence's rows ``[batch, rows]`` are not -1, at least 1, ``[batch, 1]``."""
+    return (rows >= 0).sum(1, keepdim=True).clamp(min=1)
 
 
 def row_sparse_names(model: nn.Module) -> list[str]:

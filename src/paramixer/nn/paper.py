@@ -45,7 +45,7 @@ class PaperParamixer(EmbeddingModel, Paramixer):
         if init is not None:
             initialize(self, init, generator)
 
-    def observe(self, batches: Iterable[tuple[Tensor, Tensor | None]]) -> None:
+    def observe(self, batches: Iterable[tuple[Tensor, Tensor | None]], targets: Tensor | None = None) -> None:
         """Learn nothing: the paper's network has only parameters."""
 
     def paramixer_blocks(self) -> list[ParamixerBlock]:  # type: ignore[override]

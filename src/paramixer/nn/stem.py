@@ -176,6 +176,15 @@ class Stem(nn.Module):
         """Learn from training sequences what no gradient tells: the scale of numbers, and which n-grams occur."""
         self.rows.observe(batches)
 
+    def bag_shares(self, inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
+        """Return what every window adds to the bag of n-grams, ``[batch, windows, width]``; None without n-grams."""
+        if not isinstance(self.rows, SymbolStem) or self.rows.ngrams is None:
+            return None
+        ngrams = self.rows.ngrams
+        shares = ngrams.shares_of_distinct(ngrams.find_rows(inputs, lengths))
+        shares = F.pad(shares, (0, 0, 0, -shares.shape[1] % self.window))
+        return shares.view(len(shares), -1, self.window, shares.shape[2]).sum(2)
+
     def count_windows(self, lengths: Tensor | None) -> Tensor | None:
         """Return how many windows sequences of these lengths fill; the last one may be filled up with zeros."""
         return None if lengths is None else -(-lengths // self.window)

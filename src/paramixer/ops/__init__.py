@@ -1,10 +1,10 @@
-"""The operators link_mix, paramix, mlp and ngram_bag: one API, several backends."""
+"""The operators link_mix, paramix, mlp and those of n-gram tables: one API, several backends."""
 
 from paramixer.ops.backends import Availability, backend, backends
 from paramixer.ops.cpu import release_memory
 from paramixer.ops.functional import link_mix, mlp, paramix
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.ngrams import count_ngrams, ngram_bag
+from paramixer.ops.ngrams import count_ngrams
 
 __all__ = [
     "Availability",
@@ -14,7 +14,6 @@ __all__ = [
     "count_ngrams",
     "link_mix",
     "mlp",
-    "ngram_bag",
     "paramix",
     "release_memory",
 ]

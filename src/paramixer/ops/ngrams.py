@@ -1,8 +1,8 @@
 """N-gram tables: every position gets the sum of the learned vectors of the n-grams that end there.
 
-The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``bag`` adds them up. Of the rows
-of a whole sequence, ``distinct_ngrams`` leaves each once. The gradient of the table is row-sparse: a step costs what
-its n-grams cost, however large the table is.
+The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``table_rows.bag`` adds them up. Of
+the rows of a whole sequence, ``distinct_ngrams`` leaves each once. The gradient of the table is row-sparse: a step
+costs what its n-grams cost, however large the table is.
 """
 
 from __future__ import annotations
@@ -17,36 +17,6 @@ from torch.library import custom_op
 from paramixer.ops.backends import select_backend
 from paramixer.ops.checks import as_int64, as_lengths, check_length_values
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.table_rows import bag
-
-
-def ngram_bag(
-    tokens: Tensor,
-    table: Tensor,
-    layout: NgramLayout,
-    lengths: Tensor | Sequence[int] | None = None,
-    admitted: Tensor | None = None,
-    keep: Tensor | None = None,
-) -> Tensor:
-    """Return, for every position, the sum of the table rows of the n-grams that end there.
-
-    The gradient of the table is a coalesced sparse tensor with one entry for every row that occurs; it is dense where
-    the call is compiled or exported. There is no second derivative.
-
-    Args:
-        tokens: ``[batch, length]``, ids below ``layout.vocabulary``. An n-gram lies within its sequence.
-        table: ``[layout.total, width]``.
-        layout: the orders n and the rows of each.
-        lengths: ``[batch]``, 0 to length. Tokens past them may be anything; their output is zero.
-        admitted: uint8 ``[layout.total]``; n-grams whose row has 0 here add nothing, and their rows get no gradient.
-        keep: bool ``[batch, length]``; the n-grams that end at other positions add nothing either.
-
-    Returns:
-        ``[batch, length, width]`` in the dtype of the table.
-    """
-    if table.dim() != 2 or table.shape[0] != layout.total:
-        raise ValueError(f"ngram_bag: table has shape {list(table.shape)}, expected [{layout.total}, width]")
-    return bag(ngram_rows(tokens, layout, lengths, admitted, keep), table)
 
 
 def ngram_rows(
@@ -58,8 +28,15 @@ def ngram_rows(
 ) -> Tensor:
     """Return the table row of the n-gram of each order that ends at each position.
 
-    Arguments as for :func:`ngram_bag`. The result is int32 ``[batch, length, orders]``; -1 where there is no n-gram or
-    it is not admitted.
+    Args:
+        tokens: ``[batch, length]``, ids below ``layout.vocabulary``. An n-gram lies within its sequence.
+        layout: the orders n and the rows of each.
+        lengths: ``[batch]``, 0 to length. Tokens past them may be anything.
+        admitted: uint8 ``[layout.total]``; n-grams whose row has 0 here are left out.
+        keep: bool ``[batch, length]``; the n-grams that end at other positions are left out, too.
+
+    Returns:
+        int32 ``[batch, length, orders]``; -1 for none.
     """
     ids = _as_tokens("ngram_rows", tokens)
     counts = as_lengths("ngram_rows", lengths, ids.shape[0])
@@ -87,7 +64,7 @@ def count_ngrams(
     """Return in how many sequences each row of a table occurs, uint8 ``[layout.total]``; 255 means 255 or more.
 
     Args:
-        batches: tokens ``[batch, length]`` with lengths ``[batch]`` or None, as for :func:`ngram_bag`.
+        batches: tokens ``[batch, length]`` with lengths ``[batch]`` or None, as for :func:`ngram_rows`.
         layout: the orders n and the rows of each.
         device: where the counts are made.
     """

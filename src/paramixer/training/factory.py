@@ -33,7 +33,7 @@ def build_model(
 
     Args:
         task: the data.
-        resolved: from :func:`resolve`; by default the task's own recipe.
+        resolved: from :func:`resolve`; by default by the recipe "default".
         seed: of the initial weights.
         recipe: a recipe's name or file, where nothing is resolved yet.
     """
@@ -45,7 +45,8 @@ def build_model(
     assert isinstance(resolved.config, ParamixerConfig)
     model = Paramixer(resolved.config, init=None)
     initialize(model, init.name, generator, embedding_bound=init.embedding_bound)
-    model.observe(_training_inputs(task, resolved.config))
+    targets = torch.as_tensor(np.asarray(task.train.targets)) if resolved.config.target == "value" else None
+    model.observe(_training_inputs(task, resolved.config), targets)
     return model
 
 

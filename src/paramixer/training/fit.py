@@ -78,9 +78,10 @@ def fit(
     """
     check_match(model.config, task)
     if isinstance(options, Resolved):
-        options = options.training
-    recipe = recipe or recipe_of(model.config)
-    complete = resolve_training(task, read_recipe(recipe, task.preset), options)
+        complete, recipe, init = options.training, options.recipe, dataclasses.asdict(options.init)
+    else:
+        recipe, init = recipe or recipe_of(model.config), {}
+        complete = resolve_training(task, read_recipe(recipe, task.preset), options)
     if complete.until is not None and (name := parse_goal(complete.until)[0]) != task.metric:
         raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
     assert complete.batch is not None
@@ -93,7 +94,7 @@ def fit(
             return run.in_memory(test)
     with _seeded(seed, run.loop.accelerator.process_index):
         if settings is None and not resume:
-            settings = _describe(model, task, complete, recipe, seed)
+            settings = _describe(model, task, complete, recipe, init, seed)
         if settings and parameter_groups is not None:
             settings = {"resume_with": "pm.fit(..., parameter_groups=..., resume=True)", **settings}
         return run.in_folder(RunFolder(Path(folder)), resume, settings or {}, test)
@@ -245,9 +246,13 @@ class _Run:
         )
 
 
-def _describe(model: PretrainedModel, task: Task, options: TrainingOptions, recipe: str, seed: int) -> dict[str, Any]:
+def _describe(
+    model: PretrainedModel, task: Task, options: TrainingOptions, recipe: str, init: dict[str, Any], seed: int
+) -> dict[str, Any]:
     """Return the settings of a run that starts from a model and a task, as the command line reads them."""
     document = {**task.request, "seed": seed, "recipe": recipe}
+    if init:
+        document["init"] = init
     system = getattr(model.config, "model", PARAMIXER)
     if system != PARAMIXER:
         document["system"] = system

@@ -88,8 +88,7 @@ class Loop:
         mean = float(self.accelerator.reduce(total, "mean")) if self.accelerator.num_processes > 1 else float(total)
         if not math.isfinite(mean):
             raise TrainingError(
-                f"the loss is {mean} at step {self.progress.step + 1}; try a smaller learning rate, training.clip=1, "
-                "or init.name=identity"
+                f"the loss is {mean} at step {self.progress.step + 1}; try a smaller learning rate, or training.clip=1"
             )
         average_rows(row_sparse_tables(self.optimizer), self.accelerator)
         if self.options.clip:

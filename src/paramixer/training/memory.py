@@ -17,6 +17,8 @@ _COPIES = 4
 # Which settings make a parameter large, by the beginning of its name.
 _SETTINGS = {
     "head": ("pooling", "length", "channels", "outputs"),
+    "readout": ("pooling", "length", "channels", "outputs"),
+    "stem": ("ngrams", "ngram_rows", "vocabulary", "window", "channels"),
     "embedding": ("vocabulary", "channels"),
     "positions": ("length", "channels"),
     "blocks": ("hidden", "channels"),
@@ -71,11 +73,17 @@ def _count_numbers(config: SequenceConfig) -> dict[str, int]:
 
 def activation_bytes(config: ParamixerConfig, batch: int) -> int:
     """Return the bytes that the values of one training step take, roughly: what is stored for the backward pass."""
-    factors = config.link_pattern().offsets(config.length).shape[0]
+    factors = config.link_pattern().offsets(config.mixed_length).shape[0]
     stored = count_checkpoints(factors, config.checkpoint_every)
-    # Embedding, dropout and gradients; of each block its input, the values after g, the stored factors and its output.
-    rows = 4 + config.blocks * (3 + stored)
-    return _FLOAT * batch * config.length * config.channels * rows
+    if config.layer == "paper":
+        # Embedding, dropout and gradients; of each block its input, the values after g, the stored factors, its output.
+        rows = 4 + config.blocks * (3 + stored)
+        return _FLOAT * batch * config.length * config.channels * rows
+    # Of the stem, which is half as wide inside a window, three tensors and a gradient; of each layer gate, values, link
+    # inputs and what the norms, the chains and the residuals keep.
+    stem = 4 * config.length * config.channels // (2 if config.window > 1 else 1)
+    layers = config.blocks * (12 + stored) * config.mixed_length * config.channels
+    return _FLOAT * batch * (stem + layers)
 
 
 def available_memory() -> int:

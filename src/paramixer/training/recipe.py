@@ -126,7 +126,10 @@ def check_settings(recipe: str | None, system: str, model: Settings, init: Setti
     _refuse_data_fields(model)
     check_system(system, init, False)
     if system == PARAMIXER:
-        check_pooling(ParamixerConfig(length=1024, outputs=2, vocabulary=2, **{**layer, **model}))
+        # Of any length that the windows leave something of.
+        window = model.get("window")
+        length = 2 * window if isinstance(window, int) and window > 512 else 1024
+        check_pooling(ParamixerConfig(length=length, outputs=2, vocabulary=2, **{**layer, **model}))
 
 
 def recipe_of(config: SequenceConfig) -> str:
@@ -232,7 +235,7 @@ def check_pooling(config: SequenceConfig) -> None:
     if config.pooling == "token":
         raise ValueError(
             "pooling='token' predicts at every position, but the task has one target per sequence; "
-            "choose flat, cls or mean"
+            "choose another, such as mean"
         )
 
 

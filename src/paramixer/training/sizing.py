@@ -72,8 +72,9 @@ def choose_stem(task: TaskInfo) -> dict[str, Any]:
 def describe_size(task: Task, config: ParamixerConfig, options: TrainingOptions) -> str:
     """Return one line about the size that a run has, and the settings that change it."""
     window = f", windows of {config.window} positions" if config.window > 1 else ""
+    layers = "1 layer" if config.blocks == 1 else f"{config.blocks} layers"
     return (
-        f"network: {config.blocks} layers of {config.channels} channels{window}; batch {options.batch} "
+        f"network: {layers} of {config.channels} channels{window}; batch {options.batch} "
         f"({len(task.train):,} sequences of up to {task.length:,} positions; change with --set model.blocks, "
         "model.channels, model.window, training.batch)"
     )

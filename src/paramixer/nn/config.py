@@ -94,7 +94,7 @@ _PAPER_DEFAULTS: dict[str, Any] = {
     "protocol": "chord",
     "ring": True,
 }
-_PRENORM_ONLY = (
+PRENORM_ONLY = (
     "heads",
     "link_width",
     "window",
@@ -174,7 +174,7 @@ class ParamixerConfig(SequenceConfig):
 
     @model_validator(mode="after")
     def _check_layer(self) -> Self:
-        others = _PRENORM_ONLY if self.layer == "paper" else _PAPER_ONLY
+        others = PRENORM_ONLY if self.layer == "paper" else _PAPER_ONLY
         for field in dataclasses.fields(self):
             if field.name in others and getattr(self, field.name) != field.default:
                 raise ValueError(

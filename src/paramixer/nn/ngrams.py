@@ -85,7 +85,7 @@ class NgramTables(nn.Module):
     def mean_of_distinct(self, rows: Tensor) -> Tensor:
         """Return the mean ``[batch, width]`` of the vectors of a sequence's n-grams, each n-gram once.
 
-        That a word was said tells more than how often: texts repeat their subject and their commonest words.
+        Whether an n-gram occurs tells more than how often: texts repeat their subject and their commonest words.
         """
         distinct = distinct_ngrams(rows, self.layout).flatten(1)
         return bag(distinct, self.weight) / _count(distinct).to(self.weight.dtype)

@@ -33,6 +33,12 @@ def test_little_data_gets_more_epochs():
     assert choose_size(few).training["epochs"] > choose_size(many).training["epochs"] == 10
 
 
+@pytest.mark.parametrize(("sequences", "rows"), [(10, 2**12), (2047, 2**15), (2100, 2**16), (100_000, 2**18)])
+def test_tables_of_ngrams_grow_with_the_data(sequences, rows):
+    task = pm.data.load("order", length=16, train=sequences, validation=4, test=4)
+    assert choose_size(task).model["ngram_rows"] == rows
+
+
 def test_the_stem_follows_from_the_vocabulary():
     assert choose_size(pm.data.load("order", length=16, train=40, validation=4, test=4)).model["ngrams"] > 1
     adding = choose_size(pm.data.load("adding", length=16, train=40, validation=4, test=4)).model

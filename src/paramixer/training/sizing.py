@@ -21,8 +21,8 @@ _FEW, _MANY = 1_000, 20_000
 _BATCH, _POSITIONS, _STEPS = 32, 2**17, 20
 # Epochs where no budget is given: so many, or as many as make so many steps, but never more than the last number.
 _EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 10, 400, 60
-# Texts and DNA have vectors for n-grams up to this length.
-_NGRAMS = 6
+# Texts and DNA have vectors for n-grams up to this length, in tables of at most so many rows per sequence.
+_NGRAMS, _ROWS, _LEAST_ROWS, _MOST_ROWS = 6, 32, 2**12, 2**18
 
 
 class Size(NamedTuple):
@@ -42,7 +42,7 @@ def choose_size(task: Task) -> Size:
         "window": choose_window(task.length),
         "channels": 32 if few else 64,
         "blocks": 1 if few else 2 if sequences < _MANY else 3,
-        **choose_stem(task),
+        **choose_stem(task, sequences),
     }
     mean = float(np.mean(task.train.lengths)) if sequences else 1.0
     batch = min(_BATCH, max(1, int(_POSITIONS / max(mean, 1.0))), max(4, sequences // _STEPS))
@@ -61,11 +61,13 @@ def choose_window(length: int) -> int:
     return window
 
 
-def choose_stem(task: TaskInfo) -> dict[str, Any]:
+def choose_stem(task: TaskInfo, sequences: int) -> dict[str, Any]:
     """Return how the stem reads tokens: n-grams of characters and bases, numbers in order, or symbols alone."""
     unit = None if task.vocabulary is None else task.vocabulary.unit
     if unit == "character":
-        return {"ngrams": _NGRAMS}
+        # The next lower power of two: for 2 100 reviews 2^16, where more were no better and the file larger.
+        rows = 1 << ((_ROWS * max(sequences, 1)).bit_length() - 1)
+        return {"ngrams": _NGRAMS, "ngram_rows": min(_MOST_ROWS, max(_LEAST_ROWS, rows))}
     return {"ordered_ids": True} if unit == "number" else {}
 
 

@@ -166,9 +166,11 @@ def table_default(scale: Scale, sources: Sources) -> Iterable[Cell]:
         if source is None:
             continue
         settings = override(RunSettings(task=task, recipe="default"), {**data, "data.source": source})
-        yield from _each_seed("table-default", DEFAULT, column, scale, _bound(scale, settings, minutes))
-        if column != "image":
-            yield _ngrams("table-default", column, scale, override(settings, {"recipe": "paper"}))
+        # The split of a small file is luck: three of them.
+        seeds = 3 if (column, scale) == ("reviews", "cpu") else None
+        yield from _each_seed("table-default", DEFAULT, column, scale, _bound(scale, settings, minutes), seeds=seeds)
+        for seed in range(seeds or 1) if column != "image" else ():
+            yield _ngrams("table-default", column, scale, override(settings, {"recipe": "paper", "seed": seed}))
     for task in ("adding", "order"):
         length = 32 if short else 1024
         settings = override(RunSettings(task=task, recipe="default"), {"data.length": length})

@@ -34,7 +34,7 @@ def test_the_papers_network_learns_at_256(name, steps, rate, most, seed):
 @pytest.mark.parametrize("name", ["adding", "order"])
 def test_the_default_network_learns_at_256_without_a_setting(name, seed):
     task = pm.data.load(name, length=256, seed=seed, validation=1000, test=2000)
-    resolved = pm.resolve(task, training={"steps": 2400})
+    resolved = pm.resolve(task, training={"steps": 1500})
     model = pm.build_model(task, resolved, seed)
     assert pm.fit(model, task, resolved, seed=seed).test["error"] < 0.01
 

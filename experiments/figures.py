@@ -168,7 +168,8 @@ def measure_lengths(sources: Sources, results: Path, figures: Path, longest: int
     """
     paths = []
     for name, source in vars(sources).items():
-        if source is None or name == "image":
+        # Images are all of one length, and the reviews are drawn from the texts.
+        if source is None or name in ("image", "reviews"):
             continue
         settings: dict[str, Any] = {"windows": True} if name == "genome" else {}
         task = registry.load(name, source=source, length=longest, **settings)

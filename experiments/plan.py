@@ -154,8 +154,8 @@ def table_default(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """The default network by its one recipe; nothing is set but the data and the minutes. N-grams stand beside."""
     short = scale == "smoke"
     genome = {"data.length": 512 if short else 16384, "data.windows": True}
-    # A file of one's own: a tenth of it for validation, a fifth for test.
-    reviews = {"data.text": "text", "data.label": "label", "data.length": 50 if short else 1000, "data.test": 0.2}
+    # A file of one's own: a tenth of it for validation, a fifth for test, whole texts.
+    reviews = {"data.text": "text", "data.label": "label", "data.test": 0.2}
     plan: list[tuple[str, str, Path | None, float, Overrides]] = [
         ("text", "text", sources.text, 15, {"data.length": 50} if short else {}),
         ("reviews", "own", sources.reviews, 3, reviews),

@@ -51,7 +51,7 @@ def test_the_default_network_is_above_ngrams_on_texts(shared_data, tmp_path, see
     reviews = pq.read_table(shared_data / "imdb" / "imdb50k.parquet", columns=["text", "label"])
     file = tmp_path / "reviews.parquet"
     # Every fourth review of the 50 000, which are sorted by label.
-    pq.write_table(reviews.take(range(seed, len(reviews), 4)), file)
+    pq.write_table(reviews.take(list(range(seed, len(reviews), 4))), file)
     data = {"length": 1000, "seed": seed, "test": 0.2}
     ours = score(tmp_path / "ours", str(file), data, seed, training={"epochs": 2})
     ngrams = score(tmp_path / "ngrams", str(file), data, seed, system="ngrams")

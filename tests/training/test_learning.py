@@ -62,7 +62,7 @@ def test_the_default_network_is_above_ngrams_on_texts(shared_data, tmp_path, see
 @pytest.mark.slow
 @each_seed
 def test_the_default_network_is_above_kmers_on_dna(shared_data, tmp_path, seed):
-    data = {"source": str(shared_data / "genome"), "length": 512, "windows": True, "stride": 4096, "seed": seed}
-    ours = score(tmp_path / "ours", "genome", data, seed, training={"epochs": 4})
+    data = {"source": str(shared_data / "genome"), "length": 16384, "windows": True, "seed": seed}
+    ours = score(tmp_path / "ours", "genome", data, seed, training={"epochs": 3})
     kmers = score(tmp_path / "kmers", "genome", data, seed, system="ngrams")
     assert ours > kmers > 0.9

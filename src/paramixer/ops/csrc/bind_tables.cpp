@@ -107,8 +107,8 @@ void py_count_ngrams(const Array<const int64_t, 2>& tokens, const std::optional<
 void require_rows(const int32_t* rows, int64_t count, int64_t total) {
     int32_t largest = -1;
     for (int64_t i = 0; i < count; ++i) largest = std::max(largest, rows[i]);
-    require(largest < total, "row " + std::to_string(largest) + " is outside the table, which has " +
-                                 std::to_string(total) + " rows");
+    require(largest < total,
+            "row " + std::to_string(largest) + " is outside the table, which has " + std::to_string(total) + " rows");
 }
 
 // A row may stand in one order only, or two threads would write to the same place of `seen`.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paramixer.data.vocabulary import CLS, PAD, UNKNOWN, Vocabulary
+from paramixer.data.vocabulary import BASES, BYTES, CLS, PAD, UNKNOWN, Vocabulary
 
 
 def test_characters_are_sorted_behind_the_special_symbols():
@@ -23,6 +23,21 @@ def test_characters_are_sorted_behind_the_special_symbols():
 
 def test_characters_do_not_depend_on_the_order_of_texts():
     assert Vocabulary.from_characters(["abc", "xyz"]) == Vocabulary.from_characters(["zyx", "cab"])
+
+
+def test_letters_fold_case_and_separators_have_none():
+    vocabulary = Vocabulary.from_characters(["Ab a1", "É é,"])
+    letters = dict(zip(vocabulary.symbols, vocabulary.letters, strict=True))
+    assert letters["A"] == letters["a"] > 0
+    assert letters["É"] == letters["é"] > 0
+    assert len({letters[symbol] for symbol in "ab1é"}) == 4
+    assert {letters[symbol] for symbol in (PAD, UNKNOWN, CLS, " ", ",")} == {0}
+
+
+def test_dna_and_numbers_have_no_words():
+    assert BASES.letters is None
+    assert BYTES.letters is None
+    assert Vocabulary.from_characters(["ACDEFGHIKL"]).letters is None
 
 
 def test_unknown_characters_have_one_id():

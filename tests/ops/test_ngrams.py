@@ -249,7 +249,7 @@ def test_compiled_and_exported_calls_have_a_dense_gradient(generator):
 
 
 def test_opcheck():
-    opcheck(ngram_rows_op, (torch.tensor([[0, 5, 4]]), torch.tensor([2]), None, [1, 2], 6, 40))
+    opcheck(ngram_rows_op, (torch.tensor([[0, 5, 4]]), torch.tensor([2]), None, None, [1, 2], 6, 40, 0))
     opcheck(first_rows_op, (torch.tensor([[[0, 7], [-1, 8], [0, 8]]], dtype=torch.int32), 40))
 
 
@@ -317,9 +317,9 @@ def test_kernels_check_their_arguments_before_they_read_memory():
         engine.bag_backward(torch.zeros(4, 6)[:, ::2], rows)
     tokens, out = torch.zeros(1, 3, dtype=torch.int64), torch.zeros(1, 3, 1, dtype=torch.int32)
     with pytest.raises(ValueError, match="not in a table of 5 rows"):
-        engine.ngram_rows(tokens, None, torch.ones(5, dtype=torch.uint8), [(2, 3, 4, False)], 6, out)
+        engine.ngram_rows(tokens, None, None, torch.ones(5, dtype=torch.uint8), [(2, 3, 4, False, False)], 6, out)
     with pytest.raises(ValueError, match="30 rows are too few to count n-grams of order 2"):
-        engine.ngram_rows(tokens, None, None, [(2, 0, 30, True)], 6, out)
+        engine.ngram_rows(tokens, None, None, None, [(2, 0, 30, True, False)], 6, out)
     table, step = torch.zeros(5, 3), (1.0, 0.9, 0.99, 0.1, 0.1, 1e-8)
     for wrong in ([0, 5], [1, 1], [-1, 0], [2, 1]):
         with pytest.raises(ValueError, match="rows are not ascending numbers below 5"):

@@ -66,6 +66,20 @@ class Vocabulary:
         """The smallest dtype that holds every id."""
         return "uint8" if len(self) <= 2**8 else "uint16" if len(self) <= 2**16 else "int32"
 
+    @cached_property
+    def letters(self) -> tuple[int, ...] | None:
+        """For each id the letter or digit, counted from 1, that it stands for; 0 for what separates words.
+
+        Upper and lower case are one letter. None where symbols are no characters, or nothing separates words, as in DNA.
+        """
+        if self.unit != "character":
+            return None
+        folded = [symbol.lower() if len(symbol) == 1 and symbol.isalnum() else "" for symbol in self.symbols]
+        if not any(len(symbol) == 1 and symbol.isspace() for symbol in self.symbols):
+            return None
+        numbers = {letter: number for number, letter in enumerate(sorted({*folded} - {""}), 1)}
+        return tuple(numbers.get(letter, 0) for letter in folded)
+
     def encode(self, text: str, length: int | None = None) -> NDArray[np.int64]:
         """Return the token ids of raw input ``[length]``, with CLS in front if there is one, cut to the length.
 

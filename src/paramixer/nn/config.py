@@ -101,6 +101,8 @@ PRENORM_ONLY = (
     "ngrams",
     "ngram_rows",
     "ngram_dropout",
+    "words",
+    "letters",
     "ordered_ids",
     "head_dropout",
 )
@@ -160,6 +162,10 @@ class ParamixerConfig(SequenceConfig):
     """The most rows of the table of each n-gram length; more n-grams than rows share them by a hash."""
     ngram_dropout: Probability = 0.0
     """Share of the positions whose n-grams are left out of a training step."""
+    words: Annotated[Integer, Field(ge=0, le=8)] = 0
+    """Longest n-grams of words that have vectors in the stem, too; 0 for none."""
+    letters: tuple[Annotated[Integer, Field(ge=0)], ...] | None = None
+    """For every token id the letter, counted from 1, that it stands for in words; 0 for what separates words."""
     head_dropout: Probability = 0.0
     """Dropout of what the head of a classifier reads; values are predicted without."""
     ordered_ids: bool = False
@@ -197,6 +203,12 @@ class ParamixerConfig(SequenceConfig):
             raise ValueError(f"ngrams={self.ngrams} with ordered_ids=True; ids that are amounts have no n-grams")
         if self.ngrams == 1 or self.ngrams > 32:
             raise ValueError(f"ngrams={self.ngrams}; give 2 to 32, or 0 for none")
+        if self.words and (not self.ngrams or self.letters is None or len(self.letters) != self.vocabulary):
+            given = "none" if self.letters is None else len(self.letters)
+            raise ValueError(
+                f"words={self.words} with ngrams={self.ngrams}, vocabulary={self.vocabulary} and letters for {given} "
+                "of its ids; words need n-grams of tokens and a letter for every id"
+            )
         if 1 < self.length <= self.window:
             raise ValueError(
                 f"window={self.window} with length={self.length}; choose a window shorter than the sequence"

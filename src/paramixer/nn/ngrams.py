@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from paramixer.ops.dropout import Dropout
 from paramixer.ops.lazy_zeros import lazy_zeros
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.ngrams import count_ngrams, distinct_ngrams, ngram_rows
+from paramixer.ops.ngrams import check_letters, count_ngrams, distinct_ngrams, ngram_rows
 from paramixer.ops.table_rows import bag
 
 
 class NgramTables(nn.Module):
-    """Every position gets the sum of the learned vectors of the n-grams of tokens that end there.
+    """Every position gets the sum of the learned vectors of the n-grams, of tokens and of words, that end there.
 
     The vectors start at zero, so that an n-gram which never occurred in training adds nothing. What reads them must not
     start at zero, too, or no gradient flows. :meth:`count` leaves out n-grams of too few training sequences: a vector
@@ -33,6 +33,9 @@ class NgramTables(nn.Module):
         rows: the most rows of an order, see :class:`~paramixer.ops.ngram_layout.NgramLayout`.
         dropout: share of the positions whose n-grams are left out of a training step. It keeps a large table from
             learning its sequences by heart, and costs less than a step without.
+        words: the longest n-grams of words; 0 for none.
+        letters: of every token, the letter, counted from 1, that it stands for in a word; 0 for what separates words.
+            Tokens that differ in case may stand for the same letter.
     """
 
     row_sparse: ClassVar = ("weight",)
@@ -41,6 +44,7 @@ class NgramTables(nn.Module):
     """Buffers of zeros and ones, one for every row."""
 
     admitted: Tensor
+    letters: Tensor | None
 
     def __init__(
         self,
@@ -49,11 +53,17 @@ class NgramTables(nn.Module):
         orders: Sequence[int] = (2, 3, 4, 5),
         rows: int = 2**19,
         dropout: float = 0.0,
+        words: int = 0,
+        letters: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         if width < 1:
             raise ValueError(f"width={width}; it must be at least 1")
-        self.layout = NgramLayout(tuple(orders), vocabulary, rows)
+        self.layout = NgramLayout(tuple(orders), vocabulary, rows, words)
+        # They follow from the config, so that no file needs them, and a model that waits for its file has them.
+        numbers = None if letters is None else torch.tensor(letters, dtype=torch.int64, device="cpu")
+        self.register_buffer("letters", numbers, persistent=False)
+        check_letters("NgramTables", self.letters, self.layout)
         self.dropout = Dropout(dropout)
         self.weight = nn.Parameter(lazy_zeros(self.layout.total, width))
         self.register_buffer("admitted", torch.ones(self.layout.total, dtype=torch.uint8))
@@ -75,7 +85,7 @@ class NgramTables(nn.Module):
         keep = None
         if self.training and self.dropout.p:
             keep = self.dropout(torch.ones(tokens.shape, device=tokens.device)) > 0
-        return ngram_rows(tokens, self.layout, lengths, self.admitted, keep)
+        return ngram_rows(tokens, self.layout, lengths, self.admitted, keep, self.letters)
 
     def sum_at_positions(self, rows: Tensor) -> Tensor:
         """Return the sums ``[batch, length, width]`` of the vectors of rows from :meth:`find_rows`."""
@@ -105,7 +115,7 @@ class NgramTables(nn.Module):
         """
         if not 1 <= at_least <= 255:
             raise ValueError(f"at_least={at_least}; it must be 1 to 255 sequences")
-        self.admitted.copy_(count_ngrams(batches, self.layout) >= at_least)
+        self.admitted.copy_(count_ngrams(batches, self.layout, letters=self.letters) >= at_least)
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -116,8 +126,8 @@ class NgramTables(nn.Module):
         """Return the sizes."""
         layout = self.layout
         return (
-            f"{layout.vocabulary}, width={self.weight.shape[1]}, orders={layout.orders}, rows={layout.rows}, "
-            f"admitted={int(self.admitted.count_nonzero()):,} of {layout.total:,}"
+            f"{layout.vocabulary}, width={self.weight.shape[1]}, orders={layout.orders}, words={layout.words}, "
+            f"rows={layout.rows}, admitted={int(self.admitted.count_nonzero()):,} of {layout.total:,}"
         )
 
 

@@ -43,7 +43,15 @@ class SymbolStem(nn.Module):
         self.ngrams: NgramTables | None = None
         if config.ngrams > 1:
             orders = range(2, config.ngrams + 1)
-            self.ngrams = NgramTables(config.vocabulary, _NGRAM_WIDTH, orders, config.ngram_rows, config.ngram_dropout)
+            self.ngrams = NgramTables(
+                config.vocabulary,
+                _NGRAM_WIDTH,
+                orders,
+                config.ngram_rows,
+                config.ngram_dropout,
+                config.words,
+                config.letters if config.words else None,
+            )
             self.widen = init.UndrawnLinear(_NGRAM_WIDTH, width, bias=False)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:

@@ -60,12 +60,24 @@ class Backend(Protocol):
         """Return, for every row, the sum of the gradients of all tokens with that id."""
 
     def ngram_rows(
-        self, tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None
+        self,
+        tokens: Tensor,
+        lengths: Tensor | None,
+        layout: NgramLayout,
+        admitted: Tensor | None,
+        letters: Tensor | None = None,
     ) -> Tensor:
         """Return the row of each position's n-gram of each order; -1 for none."""
 
     def count_ngrams(
-        self, tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, first: int, seen: Tensor, counts: Tensor
+        self,
+        tokens: Tensor,
+        lengths: Tensor | None,
+        layout: NgramLayout,
+        first: int,
+        seen: Tensor,
+        counts: Tensor,
+        letters: Tensor | None = None,
     ) -> None:
         """Add to the counts the sequences in which each row occurs."""
 

@@ -143,22 +143,28 @@ def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
     return dtable
 
 
-def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None) -> Tensor:
+def ngram_rows(
+    tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None, letters: Tensor | None = None
+) -> Tensor:
     """See ``reference.ngram_rows``."""
     rows = torch.empty(*tokens.shape, len(layout.blocks), dtype=torch.int32)
-    _kernels().ngram_rows(
-        tokens.contiguous(), _on_cpu(lengths), _on_cpu(admitted), layout.blocks, layout.vocabulary, rows
-    )
+    options = _on_cpu(lengths), _on_cpu(letters), _on_cpu(admitted)
+    _kernels().ngram_rows(tokens.contiguous(), *options, layout.blocks, layout.vocabulary, rows)
     return rows
 
 
 def count_ngrams(
-    tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, first: int, seen: Tensor, counts: Tensor
+    tokens: Tensor,
+    lengths: Tensor | None,
+    layout: NgramLayout,
+    first: int,
+    seen: Tensor,
+    counts: Tensor,
+    letters: Tensor | None = None,
 ) -> None:
     """See ``reference.count_ngrams``."""
-    _kernels().count_ngrams(
-        tokens.contiguous(), _on_cpu(lengths), layout.blocks, layout.vocabulary, first, seen, counts
-    )
+    options = _on_cpu(lengths), _on_cpu(letters)
+    _kernels().count_ngrams(tokens.contiguous(), *options, layout.blocks, layout.vocabulary, first, seen, counts)
 
 
 def first_rows(rows: Tensor, total: int) -> Tensor:

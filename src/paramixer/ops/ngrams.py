@@ -25,8 +25,11 @@ def ngram_rows(
     lengths: Tensor | Sequence[int] | None = None,
     admitted: Tensor | None = None,
     keep: Tensor | None = None,
+    letters: Tensor | None = None,
 ) -> Tensor:
     """Return the table row of the n-gram of each order that ends at each position.
+
+    An n-gram of words ends where its last word does. A word is a longest run of tokens that stand for letters.
 
     Args:
         tokens: ``[batch, length]``, ids below ``layout.vocabulary``. An n-gram lies within its sequence.
@@ -34,9 +37,11 @@ def ngram_rows(
         lengths: ``[batch]``, 0 to length. Tokens past them may be anything.
         admitted: uint8 ``[layout.total]``; n-grams whose row has 0 here are left out.
         keep: bool ``[batch, length]``; the n-grams that end at other positions are left out, too.
+        letters: int64 ``[vocabulary]``, for a layout with words: the letter, counted from 1, that a token stands for;
+            0 for what separates words.
 
     Returns:
-        int32 ``[batch, length, orders]``; -1 for none.
+        int32 ``[batch, length, orders]``, those of tokens and then those of words; -1 for none.
     """
     ids = _as_tokens("ngram_rows", tokens)
     counts = as_lengths("ngram_rows", lengths, ids.shape[0])
@@ -44,7 +49,9 @@ def ngram_rows(
         raise ValueError(
             f"ngram_rows: admitted is {admitted.dtype} {list(admitted.shape)}, expected torch.uint8 [{layout.total}]"
         )
-    rows: Tensor = ngram_rows_op(ids, counts, admitted, list(layout.orders), layout.vocabulary, layout.rows)
+    check_letters("ngram_rows", letters, layout)
+    sizes = list(layout.orders), layout.vocabulary, layout.rows, layout.words
+    rows: Tensor = ngram_rows_op(ids, counts, letters, admitted, *sizes)
     if keep is None:
         return rows
     if keep.dtype != torch.bool or keep.shape != ids.shape:
@@ -59,7 +66,10 @@ def distinct_ngrams(rows: Tensor, layout: NgramLayout) -> Tensor:
 
 
 def count_ngrams(
-    batches: Iterable[tuple[Tensor, Tensor | Sequence[int] | None]], layout: NgramLayout, device: str = "cpu"
+    batches: Iterable[tuple[Tensor, Tensor | Sequence[int] | None]],
+    layout: NgramLayout,
+    device: str = "cpu",
+    letters: Tensor | None = None,
 ) -> Tensor:
     """Return in how many sequences each row of a table occurs, uint8 ``[layout.total]``; 255 means 255 or more.
 
@@ -67,7 +77,9 @@ def count_ngrams(
         batches: tokens ``[batch, length]`` with lengths ``[batch]`` or None, as for :func:`ngram_rows`.
         layout: the orders n and the rows of each.
         device: where the counts are made.
+        letters: as for :func:`ngram_rows`.
     """
+    check_letters("count_ngrams", letters, layout)
     counts = torch.zeros(layout.total, dtype=torch.uint8, device=device)
     # The last sequence, counted from 1, in which each row was seen.
     seen = torch.zeros(layout.total, dtype=torch.int32, device=device)
@@ -77,25 +89,33 @@ def count_ngrams(
         limits = as_lengths("count_ngrams", lengths, ids.shape[0])
         check_length_values("count_ngrams", limits, ids.shape[1])
         backend = select_backend(torch.empty(0, device=device))
-        backend.count_ngrams(ids, None if limits is None else limits.to(device), layout, sequences + 1, seen, counts)
+        limits = None if limits is None else limits.to(device)
+        backend.count_ngrams(ids, limits, layout, sequences + 1, seen, counts, letters)
         sequences += ids.shape[0]
     return counts
 
 
 @custom_op("paramixer::ngram_rows", mutates_args=())
 def ngram_rows_op(
-    tokens: Tensor, lengths: Tensor | None, admitted: Tensor | None, orders: Sequence[int], vocabulary: int, rows: int
+    tokens: Tensor,
+    lengths: Tensor | None,
+    letters: Tensor | None,
+    admitted: Tensor | None,
+    orders: Sequence[int],
+    vocabulary: int,
+    rows: int,
+    words: int,
 ) -> Tensor:
     """Return the row of each position's n-gram of each order; -1 for none."""
     check_length_values("ngram_rows", lengths, tokens.shape[1])
-    layout = NgramLayout(tuple(orders), vocabulary, rows)
+    layout = NgramLayout(tuple(orders), vocabulary, rows, words)
     backend = select_backend(torch.empty(0, device=tokens.device))
-    return backend.ngram_rows(tokens, lengths, layout, admitted)
+    return backend.ngram_rows(tokens, lengths, layout, admitted, letters)
 
 
 @ngram_rows_op.register_fake
-def _(tokens: Tensor, lengths: Tensor | None, admitted: Tensor | None, orders: Sequence[int], *_: Any) -> Tensor:
-    return tokens.new_empty(*tokens.shape, len(orders), dtype=torch.int32)
+def _(tokens: Tensor, _: Any, __: Any, ___: Any, orders: Sequence[int], *sizes: int) -> Tensor:
+    return tokens.new_empty(*tokens.shape, len(orders) + sizes[-1], dtype=torch.int32)
 
 
 @custom_op("paramixer::first_rows", mutates_args=())
@@ -107,6 +127,16 @@ def first_rows_op(rows: Tensor, total: int) -> Tensor:
 @first_rows_op.register_fake
 def _(rows: Tensor, total: int) -> Tensor:
     return torch.empty_like(rows, memory_format=torch.contiguous_format)
+
+
+def check_letters(operator: str, letters: Tensor | None, layout: NgramLayout) -> None:
+    """Raise a ValueError where a layout has words and no letters, or letters and no words."""
+    if (letters is not None) != (layout.words > 0):
+        raise ValueError(f"{operator}: words={layout.words} and letters go together; give both, or words=0 and None")
+    if letters is not None and (letters.dtype != torch.int64 or list(letters.shape) != [layout.vocabulary]):
+        raise ValueError(
+            f"{operator}: letters is {letters.dtype} {list(letters.shape)}, expected torch.int64 [{layout.vocabulary}]"
+        )
 
 
 def _as_tokens(operator: str, tokens: Tensor) -> Tensor:

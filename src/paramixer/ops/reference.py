@@ -18,8 +18,8 @@ from paramixer.ops.chain import Chain, checkpoint_shape, widen
 from paramixer.ops.checks import past_end
 from paramixer.ops.ngram_layout import NgramBlock, NgramLayout
 
-# Odd, and its powers differ in all bits: the base of the numbers that are hashed.
-_HASH_BASE = 0x9E3779B97F4A7C15 - 2**64
+# Odd, and its powers differ in all bits: the bases of the numbers that are hashed, of tokens and of words.
+_HASH_BASE, _WORD_BASE = 0x9E3779B97F4A7C15 - 2**64, 0xD1342543DE82EF95 - 2**64
 
 
 def unavailable_reason() -> str | None:
@@ -151,7 +151,9 @@ def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
     return grad.new_zeros(rows, grad.shape[1]).index_add_(0, ids, grad)
 
 
-def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None) -> Tensor:
+def ngram_rows(
+    tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admitted: Tensor | None, letters: Tensor | None = None
+) -> Tensor:
     """Return the row of each position's n-gram of each order, int32 ``[batch, length, orders]``; -1 for none."""
     batch, length = tokens.shape
     past = past_end(tokens.new_full((batch,), length) if lengths is None else lengths, length)
@@ -160,8 +162,10 @@ def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admi
     if len(wrong):
         raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {layout.vocabulary - 1}")
     rows = tokens.new_full((batch, length, len(layout.blocks)), -1, dtype=torch.int32)
+    if letters is not None:
+        rows[..., len(layout.orders) :] = _number_words(letters[tokens].masked_fill(past, 0), layout)
     for number, block in enumerate(layout.blocks):
-        if block.order <= length:
+        if block.order <= length and not block.of_words:
             ngrams = tokens.unfold(1, block.order, 1)
             rows[:, block.order - 1 :, number] = _number_ngrams(ngrams, block, layout.vocabulary).int()
     rows[past] = -1
@@ -171,10 +175,16 @@ def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admi
 
 
 def count_ngrams(
-    tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, first: int, seen: Tensor, counts: Tensor
+    tokens: Tensor,
+    lengths: Tensor | None,
+    layout: NgramLayout,
+    first: int,
+    seen: Tensor,
+    counts: Tensor,
+    letters: Tensor | None = None,
 ) -> None:
     """Add to the counts, up to 255, the sequences in which each row occurs; they are numbered from first on in seen."""
-    for sequence, rows in enumerate(ngram_rows(tokens, lengths, layout, None), first):
+    for sequence, rows in enumerate(ngram_rows(tokens, lengths, layout, None, letters), first):
         distinct = torch.unique(rows[rows >= 0])
         counts[distinct] += counts[distinct] < 255
         seen[distinct] = sequence
@@ -305,13 +315,56 @@ def _number_ngrams(ngrams: Tensor, block: NgramBlock, vocabulary: int) -> Tensor
     code = torch.zeros_like(ngrams[..., 0])
     for token in ngrams.unbind(-1):
         code = code * base + token
-    if not block.counted:
-        # SplitMix64; the upper 32 bits as a fraction of the block.
-        code = code + _HASH_BASE
-        code = (code ^ _shift(code, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
-        code = (code ^ _shift(code, 27)) * (0x94D049BB133111EB - 2**64)
-        code = _shift(_shift(code ^ _shift(code, 31), 32) * block.rows, 32)
-    return block.start + code
+    return block.start + (code if block.counted else _hash(code, block.rows))
+
+
+def _number_words(letters: Tensor, layout: NgramLayout) -> Tensor:
+    """Return the table rows of the n-grams of words that end at each position, ``[batch, length, words]``.
+
+    Args:
+        letters: ``[batch, length]``, above 0 inside of words.
+        layout: with the blocks.
+    """
+    blocks = [block for block in layout.blocks if block.of_words]
+    batch, length = letters.shape
+    inside = letters > 0
+    ends = inside & ~F.pad(inside[:, 1:], (0, 1))
+    # The number of a word is that of its letters in the base, as for n-grams of tokens: the difference of two sums over
+    # everything before, because what separates words adds nothing.
+    steps = torch.arange(length, device=letters.device)
+    sums = (letters * _powers(pow(_HASH_BASE, -1, 2**64), steps)).cumsum(1)
+    # Words of a sequence one after another, from 1 on.
+    place = torch.where(ends, ends.cumsum(1), 0)
+    empty = sums.new_zeros(batch, length + 1)
+    before = empty.scatter(1, place, sums.masked_fill(~ends, 0)).gather(1, (place - 1).clamp(min=0))
+    numbers = empty.scatter(1, place, ((sums - before) * _powers(_HASH_BASE, steps)).masked_fill(~ends, 0))
+    rows = []
+    code = torch.zeros_like(letters)
+    for order, block in enumerate(blocks):
+        earlier = place - order
+        # The words from the last one back: each further one with the next power of the base of words.
+        code = code + numbers.gather(1, earlier.clamp(min=0)) * _as_int64(pow(_WORD_BASE, order, 2**64))
+        rows.append(torch.where(earlier > 0, block.start + _hash(code, block.rows), -1))
+    return torch.stack(rows, -1).int()
+
+
+def _powers(base: int, exponents: Tensor) -> Tensor:
+    """Return the powers of a number modulo 2**64 for the exponents 0, 1, 2, ..."""
+    factors = torch.full_like(exponents, _as_int64(base)).where(exponents > 0, 1)
+    return factors.cumprod(0)
+
+
+def _as_int64(number: int) -> int:
+    """Return the number modulo 2**64 with the sign that int64 gives it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _hash(code: Tensor, rows: int) -> Tensor:
+    """Return SplitMix64 of a number; its upper 32 bits as a fraction of the rows."""
+    code = code + _HASH_BASE
+    code = (code ^ _shift(code, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
+    code = (code ^ _shift(code, 27)) * (0x94D049BB133111EB - 2**64)
+    return _shift(_shift(code ^ _shift(code, 31), 32) * rows, 32)
 
 
 def _shift(word: Tensor, bits: int) -> Tensor:

@@ -18,7 +18,7 @@ _COPIES = 4
 _SETTINGS = {
     "head": ("pooling", "length", "channels", "outputs"),
     "readout": ("pooling", "length", "channels", "outputs"),
-    "stem": ("ngrams", "ngram_rows", "vocabulary", "window", "channels"),
+    "stem": ("ngrams", "words", "ngram_rows", "vocabulary", "window", "channels"),
     "embedding": ("vocabulary", "channels"),
     "positions": ("length", "channels"),
     "blocks": ("hidden", "channels"),

@@ -23,7 +23,7 @@ PARAMIXER = "paramixer"
 DEFAULT_RECIPE = "default"
 """The recipe of Paramixer where none is named."""
 # Fields of a config that the data decides.
-DATA_FIELDS = ("length", "outputs", "vocabulary", "features", "target", "pad")
+DATA_FIELDS = ("length", "outputs", "vocabulary", "features", "target", "pad", "letters")
 _STOPPING = ("epochs", "steps", "minutes")
 
 Settings = Mapping[str, Any]

@@ -21,8 +21,9 @@ _FEW, _MANY = 1_000, 20_000
 _BATCH, _POSITIONS, _STEPS = 32, 2**17, 20
 # Epochs where no budget is given: so many, or as many as make so many steps, but never more than the last number.
 _EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 10, 400, 60
-# Texts and DNA have vectors for n-grams up to this length, in tables of at most so many rows per sequence.
-_NGRAMS, _ROWS, _LEAST_ROWS, _MOST_ROWS = 6, 32, 2**12, 2**18
+# Texts and DNA have vectors for n-grams up to this length, texts also for n-grams of words, in tables of at most so many
+# rows per sequence.
+_NGRAMS, _WORDS, _ROWS, _LEAST_ROWS, _MOST_ROWS = 6, 2, 32, 2**12, 2**18
 
 
 class Size(NamedTuple):
@@ -64,10 +65,12 @@ def choose_window(length: int) -> int:
 def choose_stem(task: TaskInfo, sequences: int) -> dict[str, Any]:
     """Return how the stem reads tokens: n-grams of characters and bases, numbers in order, or symbols alone."""
     unit = None if task.vocabulary is None else task.vocabulary.unit
-    if unit == "character":
+    if task.vocabulary is not None and unit == "character":
         # The next lower power of two: for 2 100 reviews 2^16, where more were no better and the file larger.
         rows = 1 << ((_ROWS * max(sequences, 1)).bit_length() - 1)
-        return {"ngrams": _NGRAMS, "ngram_rows": min(_MOST_ROWS, max(_LEAST_ROWS, rows))}
+        tables = {"ngrams": _NGRAMS, "ngram_rows": min(_MOST_ROWS, max(_LEAST_ROWS, rows))}
+        letters = task.vocabulary.letters
+        return tables if letters is None else {**tables, "words": _WORDS, "letters": letters}
     return {"ordered_ids": True} if unit == "number" else {}
 
 

@@ -37,7 +37,7 @@ struct ShapeOf<Scalar, 3> {
 template <class Scalar, int Dimensions>
 using Array = typename ShapeOf<Scalar, Dimensions>::Array;
 
-using Block = std::tuple<int64_t, int64_t, int64_t, bool>;
+using Block = std::tuple<int64_t, int64_t, int64_t, bool, bool>;
 using Step = std::tuple<double, double, double, double, double, double>;
 
 void require(bool holds, const std::string& message) {
@@ -50,25 +50,31 @@ int64_t size(const A& array, size_t dimension) {
 }
 
 // The blocks lie one after the other in a table of `total` rows, and counted ones have a row for every n-gram.
-std::vector<NgramBlock> check_blocks(const std::vector<Block>& blocks, int64_t vocabulary, int64_t total) {
+std::vector<NgramBlock> check_blocks(const std::vector<Block>& blocks, int64_t vocabulary, int64_t total,
+                                     const std::optional<Array<const int64_t, 1>>& letters) {
     require(vocabulary >= 1, "vocabulary must be at least 1, got " + std::to_string(vocabulary));
     std::vector<NgramBlock> checked;
-    for (const auto& [order, start, rows, counted] : blocks) {
+    for (const auto& [order, start, rows, counted, of_words] : blocks) {
         require(order >= 1 && start >= 0 && rows >= 1 && rows <= total && start <= total - rows,
                 "a block of order " + std::to_string(order) + " with rows " + std::to_string(start) + " + " +
                     std::to_string(rows) + " is not in a table of " + std::to_string(total) + " rows");
+        require(!of_words || (letters && order <= longest_of_words && !counted),
+                "a block of words needs letters, and has at most " + std::to_string(longest_of_words) +
+                    " words and no counts");
         int64_t ngrams = 1;
         for (int64_t i = 0; counted && i < order; ++i)
             require(!__builtin_mul_overflow(ngrams, vocabulary, &ngrams) && ngrams <= rows,
                     std::to_string(rows) + " rows are too few to count n-grams of order " + std::to_string(order));
-        checked.push_back({order, start, rows, counted});
+        checked.push_back({order, start, rows, counted, of_words});
     }
+    require(!letters || size(*letters, 0) == vocabulary, "letters has not one number for each token of the vocabulary");
     return checked;
 }
 
 NgramSizes check_tokens(const Array<const int64_t, 2>& tokens, const std::optional<Array<const int64_t, 1>>& lengths,
-                        int64_t vocabulary) {
-    const NgramSizes sizes = {size(tokens, 0), size(tokens, 1), vocabulary, lengths ? lengths->data() : nullptr};
+                        const std::optional<Array<const int64_t, 1>>& letters, int64_t vocabulary) {
+    const NgramSizes sizes = {size(tokens, 0), size(tokens, 1), vocabulary, lengths ? lengths->data() : nullptr,
+                              letters ? letters->data() : nullptr};
     require(!lengths || size(*lengths, 0) == sizes.batch, "lengths has not one number for each sequence");
     for (int64_t b = 0; lengths && b < sizes.batch; ++b)
         require(sizes.lengths[b] >= 0 && sizes.lengths[b] <= sizes.length,
@@ -81,11 +87,12 @@ NgramSizes check_tokens(const Array<const int64_t, 2>& tokens, const std::option
 }
 
 void py_ngram_rows(const Array<const int64_t, 2>& tokens, const std::optional<Array<const int64_t, 1>>& lengths,
+                   const std::optional<Array<const int64_t, 1>>& letters,
                    const std::optional<Array<const uint8_t, 1>>& admitted, const std::vector<Block>& blocks,
                    int64_t vocabulary, const Array<int32_t, 3>& rows) {
     const int64_t total = admitted ? size(*admitted, 0) : INT32_MAX;
-    const std::vector<NgramBlock> checked = check_blocks(blocks, vocabulary, total);
-    const NgramSizes sizes = check_tokens(tokens, lengths, vocabulary);
+    const std::vector<NgramBlock> checked = check_blocks(blocks, vocabulary, total, letters);
+    const NgramSizes sizes = check_tokens(tokens, lengths, letters, vocabulary);
     require(size(rows, 0) == sizes.batch && size(rows, 1) == sizes.length &&
                 size(rows, 2) == static_cast<int64_t>(checked.size()),
             "rows is not [batch, length, orders]");
@@ -94,11 +101,12 @@ void py_ngram_rows(const Array<const int64_t, 2>& tokens, const std::optional<Ar
 }
 
 void py_count_ngrams(const Array<const int64_t, 2>& tokens, const std::optional<Array<const int64_t, 1>>& lengths,
-                     const std::vector<Block>& blocks, int64_t vocabulary, int32_t first, const Array<int32_t, 1>& seen,
+                     const std::optional<Array<const int64_t, 1>>& letters, const std::vector<Block>& blocks,
+                     int64_t vocabulary, int32_t first, const Array<int32_t, 1>& seen,
                      const Array<uint8_t, 1>& counts) {
     require(size(seen, 0) == size(counts, 0), "seen and counts have not the same size");
-    const std::vector<NgramBlock> checked = check_blocks(blocks, vocabulary, size(counts, 0));
-    const NgramSizes sizes = check_tokens(tokens, lengths, vocabulary);
+    const std::vector<NgramBlock> checked = check_blocks(blocks, vocabulary, size(counts, 0), letters);
+    const NgramSizes sizes = check_tokens(tokens, lengths, letters, vocabulary);
     require(first >= 0 && sizes.batch <= INT32_MAX - first, "there are too many sequences to number them");
     nb::gil_scoped_release release;
     count_ngrams(sizes, checked, tokens.data(), first, seen.data(), counts.data());
@@ -183,9 +191,11 @@ void py_update_rows(const Array<float, 2>& table, const Array<float, 2>& mean, c
 
 void bind_tables(nb::module_& module) {
     module.def("ngram_rows", py_ngram_rows, "tokens"_a.noconvert(), "lengths"_a.noconvert().none(),
-               "admitted"_a.noconvert().none(), "blocks"_a, "vocabulary"_a, "rows"_a.noconvert());
-    module.def("count_ngrams", py_count_ngrams, "tokens"_a.noconvert(), "lengths"_a.noconvert().none(), "blocks"_a,
-               "vocabulary"_a, "first"_a, "seen"_a.noconvert(), "counts"_a.noconvert());
+               "letters"_a.noconvert().none(), "admitted"_a.noconvert().none(), "blocks"_a, "vocabulary"_a,
+               "rows"_a.noconvert());
+    module.def("count_ngrams", py_count_ngrams, "tokens"_a.noconvert(), "lengths"_a.noconvert().none(),
+               "letters"_a.noconvert().none(), "blocks"_a, "vocabulary"_a, "first"_a, "seen"_a.noconvert(),
+               "counts"_a.noconvert());
     module.def("first_rows", py_first_rows, "rows"_a.noconvert(), "seen"_a.noconvert(), "first"_a.noconvert());
     module.def("bag", py_bag, "rows"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert());
     module.def("bag_backward", py_bag_backward, "grad"_a.noconvert(), "rows"_a.noconvert());

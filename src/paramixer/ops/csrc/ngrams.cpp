@@ -5,8 +5,8 @@
 namespace paramixer {
 namespace {
 
-// Odd, and its powers differ in all bits.
-constexpr uint64_t hash_base = 0x9E3779B97F4A7C15u;
+// Odd, and their powers differ in all bits: the bases of tokens and of words.
+constexpr uint64_t hash_base = 0x9E3779B97F4A7C15u, word_base = 0xD1342543DE82EF95u;
 
 // SplitMix64; the upper 32 bits as a fraction of the block.
 int64_t hash_to_row(uint64_t code, uint64_t rows) {
@@ -38,11 +38,36 @@ void roll(const NgramBlock& block, uint64_t base, const int64_t* tokens, int64_t
     }
 }
 
+// visit(i, row) for every token i that ends a word before which there are enough others. The number of an n-gram is
+// that of its words in the base of words; one word enters, one leaves, whose number is kept until then.
 template <class Visit>
-void visit_ngrams(const NgramBlock& block, int64_t vocabulary, const int64_t* tokens, int64_t length,
+void roll_words(const NgramBlock& block, const int64_t* letters, const int64_t* tokens, int64_t length,
+                const Visit& visit) {
+    const int64_t order = block.order;
+    uint64_t last[longest_of_words] = {};
+    uint64_t power = 1, code = 0, word = 0;
+    for (int64_t i = 0; i < order; ++i) power *= word_base;
+    int64_t words = 0;
+    for (int64_t i = 0; i < length; ++i) {
+        const int64_t letter = letters[tokens[i]];
+        if (letter > 0) word = word * hash_base + static_cast<uint64_t>(letter);
+        const bool ends = letter > 0 && (i + 1 == length || letters[tokens[i + 1]] <= 0);
+        if (!ends) continue;
+        uint64_t& oldest = last[words % order];
+        code = code * word_base + word - oldest * power;
+        oldest = word;
+        word = 0;
+        if (++words >= order) visit(i, block.start + hash_to_row(code, static_cast<uint64_t>(block.rows)));
+    }
+}
+
+template <class Visit>
+void visit_ngrams(const NgramBlock& block, const NgramSizes& sizes, const int64_t* tokens, int64_t length,
                   const Visit& visit) {
-    if (block.counted)
-        roll<true>(block, static_cast<uint64_t>(vocabulary), tokens, length, visit);
+    if (block.of_words)
+        roll_words(block, sizes.letters, tokens, length, visit);
+    else if (block.counted)
+        roll<true>(block, static_cast<uint64_t>(sizes.vocabulary), tokens, length, visit);
     else
         roll<false>(block, hash_base, tokens, length, visit);
 }
@@ -74,15 +99,18 @@ void ngram_rows(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, 
         std::fill(own + length * count, own + sizes.length * count, -1);
         for (int64_t number = 0; number < count; ++number) {
             int32_t* const to = own + number;
-            for (int64_t i = 0; i < std::min(blocks[number].order - 1, length); ++i) to[i * count] = -1;
-            visit_ngrams(blocks[number], sizes.vocabulary, tokens + sequence * sizes.length, length,
-                         [=](int64_t i, int64_t row) {
-                             if (admitted) __builtin_prefetch(admitted + row);
-                             to[i * count] = static_cast<int32_t>(row);
-                         });
+            const bool of_words = blocks[number].of_words;
+            for (int64_t i = 0; i < (of_words ? length : std::min(blocks[number].order - 1, length)); ++i)
+                to[i * count] = -1;
+            visit_ngrams(blocks[number], sizes, tokens + sequence * sizes.length, length, [=](int64_t i, int64_t row) {
+                if (admitted) __builtin_prefetch(admitted + row);
+                to[i * count] = static_cast<int32_t>(row);
+            });
             // By now the flags are in the cache. Without a branch: which n-grams are admitted cannot be predicted.
-            for (int64_t i = blocks[number].order - 1; admitted && i < length; ++i)
+            for (int64_t i = blocks[number].order - 1; admitted && !of_words && i < length; ++i)
                 to[i * count] |= -static_cast<int32_t>(admitted[to[i * count]] == 0);
+            for (int64_t i = 0; admitted && of_words && i < length; ++i)
+                if (to[i * count] >= 0 && admitted[to[i * count]] == 0) to[i * count] = -1;
         }
     }
 }
@@ -110,7 +138,7 @@ void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks
     for (int64_t number = 0; number < static_cast<int64_t>(blocks.size()); ++number) {
         for (int64_t sequence = 0; sequence < sizes.batch; ++sequence) {
             const int32_t current = first + static_cast<int32_t>(sequence);
-            visit_ngrams(blocks[number], sizes.vocabulary, tokens + sequence * sizes.length, length_of(sizes, sequence),
+            visit_ngrams(blocks[number], sizes, tokens + sequence * sizes.length, length_of(sizes, sequence),
                          [&](int64_t, int64_t row) {
                              if (seen[row] == current) return;
                              seen[row] = current;

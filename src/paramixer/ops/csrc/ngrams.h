@@ -6,15 +6,19 @@
 
 namespace paramixer {
 
-// The rows of one order: numbers of n-grams where all of them fit, else hashes.
+// The rows of one order: numbers of n-grams where all of them fit, else hashes. N-grams are of tokens or of words.
 struct NgramBlock {
     int64_t order, start, rows;
-    bool counted;
+    bool counted, of_words;
 };
+
+// The most words of an n-gram; of tokens there is no limit.
+constexpr int64_t longest_of_words = 64;
 
 struct NgramSizes {
     int64_t batch, length, vocabulary;
     const int64_t* lengths;  // [batch], each 0..length; null: all are `length`
+    const int64_t* letters;  // [vocabulary], above 0 for tokens inside of words; null without blocks of words
 };
 
 // The position of the first token that is outside the vocabulary; -1 if there is none.

@@ -70,7 +70,7 @@ class Vocabulary:
     def letters(self) -> tuple[int, ...] | None:
         """For each id the letter or digit, counted from 1, that it stands for; 0 for what separates words.
 
-        Upper and lower case are one letter. None where symbols are no characters, or nothing separates words, as in DNA.
+        Upper and lower case are one letter. None where symbols are no characters or no words stand apart, as in DNA.
         """
         if self.unit != "character":
             return None

@@ -21,8 +21,8 @@ _FEW, _MANY = 1_000, 20_000
 _BATCH, _POSITIONS, _STEPS = 32, 2**17, 20
 # Epochs where no budget is given: so many, or as many as make so many steps, but never more than the last number.
 _EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 10, 400, 60
-# Texts and DNA have vectors for n-grams up to this length, texts also for n-grams of words, in tables of at most so many
-# rows per sequence.
+# Texts and DNA have vectors for n-grams up to this length, texts also of words, in tables of at most so many rows per
+# sequence.
 _NGRAMS, _WORDS, _ROWS, _LEAST_ROWS, _MOST_ROWS = 6, 2, 32, 2**12, 2**18
 
 

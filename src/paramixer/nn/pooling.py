@@ -204,8 +204,8 @@ class Standardize(nn.Module):
     batches: Tensor
 
     _EPSILON, _LARGEST = 1e-8, 8.0
-    # The width of a group whose features keep deviation one. A step of Adam moves every weight by the same amount, so
-    # that a group of width w moves an answer by up to w times the scale: the same for all groups.
+    # The width of a group whose features keep deviation one. The sum of w features that know nothing of each other has
+    # deviation sqrt(w), so that groups of any width move an answer alike.
     _GROUP = 16
 
     def __init__(self, widths: Sequence[int]) -> None:
@@ -240,7 +240,7 @@ class Standardize(nn.Module):
         if self.training:
             self.observe(features)
         scaled = ((features - self.mean) * (self.variance + self._EPSILON).rsqrt()).clamp(-self._LARGEST, self._LARGEST)
-        shares = torch.tensor([self._GROUP / width for width in self.widths for _ in range(width)])
+        shares = torch.tensor([(self._GROUP / width) ** 0.5 for width in self.widths for _ in range(width)])
         return (scaled * shares.to(scaled)).to(features.dtype)
 
 

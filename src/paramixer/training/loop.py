@@ -19,6 +19,9 @@ from paramixer.training.optimizer import learning_rate, set_lr
 from paramixer.training.options import TrainingOptions
 from paramixer.training.row_sparse import clip_gradients, row_sparse_tables
 
+# How much a step counts in the smoothed training loss.
+_FORGETTING = 0.05
+
 Loss = Callable[[Tensor, Tensor, Tensor | None, float], Tensor]
 
 
@@ -97,6 +100,8 @@ class Loop:
         self.optimizer.zero_grad()
         self.progress.loss_sum += mean
         self.progress.loss_count += 1
+        smooth = self.progress.training_loss
+        self.progress.training_loss = mean if smooth is None else smooth + _FORGETTING * (mean - smooth)
         self.progress.tokens += step.tokens
         self.busy += time.monotonic() - begin
 

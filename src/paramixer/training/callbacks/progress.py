@@ -37,6 +37,9 @@ class Display(Callback):
         """Return a function to be called with the number of items that are done."""
         return lambda count: None
 
+    def on_note(self, text: str) -> None:
+        """There is something that a user should know."""
+
     def on_outcome(self, outcome: Outcome) -> None:
         """The run is complete."""
 
@@ -115,6 +118,10 @@ class ConsoleDisplay(Display):
         self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
         self._shown_at, self._tokens = time.monotonic(), loop.progress.tokens
         self._refresh(loop)
+
+    def on_note(self, text: str) -> None:
+        """Print a line that stays."""
+        self._print(text)
 
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""

@@ -33,7 +33,8 @@ from paramixer.training.metrics import compute_metrics
 from paramixer.training.recipe import PARAMIXER, Resolved, check_settings, resolve
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
-from paramixer.training.sizing import describe_size
+from paramixer.training.sizing import describe_budget, describe_size
+from paramixer.training.timing import measure_step
 from paramixer.training.verdict import measure_intervals
 
 _QUIET = Console(quiet=True)
@@ -310,6 +311,9 @@ def _train(
     model = build_model(task, resolved, settings.seed)
     _print_choice(model, resolved, task, run, console)
     document = settings.document()
+    if not (resume or console.quiet or _is_closed_form(resolved.system) or build_accelerator().num_processes > 1):
+        seconds = measure_step(model, task, resolved.training, settings.seed)
+        console.print(describe_budget(task, resolved.training, seconds), highlight=False, soft_wrap=True)
     if _is_closed_form(resolved.system):
         return fit_ngrams(model, task, run.path, seed=settings.seed, display=display, settings=document)
     baseline = None

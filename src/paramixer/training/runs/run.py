@@ -14,6 +14,7 @@ from rich.console import Console
 from paramixer import data, machine
 from paramixer.baselines import registry
 from paramixer.data.errors import DataError
+from paramixer.data.folds import take_fold
 from paramixer.data.progress import Progress, no_progress, show_progress
 from paramixer.data.task import Task
 from paramixer.nn.config import ParamixerConfig
@@ -75,6 +76,10 @@ class RunSettings:
     """Whether a baseline gets as many parameters as Paramixer has on the task."""
     baseline: bool | None = None
     """Whether a simple model is fitted beside the run; None for user files alone."""
+    folds: int | None = None
+    """How many folds cross-validation has; None for one run on the task's own splits."""
+    fold: int | None = None
+    """Which of the folds this run is, from 1."""
     resume_with: str | None = None
     """What goes on with a run whose initialization or parameter groups are its caller's; None for
     :func:`resume_run`."""
@@ -126,8 +131,9 @@ class RunSettings:
         return {"seed": self.seed, **self.data}
 
     def load_task(self, progress: Progress = no_progress) -> Task:
-        """Return the data, prepared if it was not before."""
-        return data.load(self.task, progress=progress, **self.load_options())
+        """Return the data, prepared if it was not before; of a fold, split as the fold is."""
+        task = data.load(self.task, progress=progress, **self.load_options())
+        return task if self.fold is None else take_fold(task, self.fold, self.folds or 0, self.seed)
 
     def resolve(self, task: Task, recipe: Recipe | None = None) -> Resolved:
         """Return the complete settings of the run on this data, by default with the recipe that the settings name."""

@@ -79,12 +79,13 @@ def describe_size(task: Task, config: ParamixerConfig, options: TrainingOptions)
     assert options.batch is not None
     lengths = np.asarray(task.train.full_lengths)
     shares = "/".join(f"{round(float(length)):,}" for length in np.quantile(lengths, (0.5, 0.9, 1.0)))
-    gigabytes = activation_bytes(config, min(options.batch, len(task.train))) / 1e9
+    megabytes = activation_bytes(config, min(options.batch, len(task.train))) / 1e6
+    memory = f"{megabytes:,.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:,.1f} GB"
     return (
         f"length: {task.length:,}, where half, nine tenths and all of the training sequences have up to {shares} "
         "(change with --length)\n"
         f"network: {layers} of {config.channels} channels{window}; batch {options.batch} "
-        f"({len(task.train):,} sequences), about {gigabytes:.1g} GB for a step (change with --batch, --set "
+        f"({len(task.train):,} sequences), about {memory} for a step (change with --batch, --set "
         "model.blocks, model.channels, model.window)"
     )
 

@@ -52,6 +52,9 @@ def known_keys() -> dict[str, Key]:
         Key("recipe", str | None, None, "Where settings that are not given come from: a recipe's name or YAML file."),
         Key("system", str, "paramixer", "The model to train, as paramixer models lists it (--model)."),
         Key("seed", int, 0, "Seed of the data, of the initialization and of the order of the batches."),
+        Key("baseline", bool | None, None, "Fit a simple model beside the run. By default for files of your own."),
+        Key("folds", int | None, None, "Cross-validate with so many runs, each tested on another part of the data."),
+        Key("fold", int | None, None, "Which of the folds a run is, from 1; paramixer train --folds sets it."),
         Key("match_parameters", bool, False, "Size a baseline to as many parameters as Paramixer has on the task."),
     )
     documented = [

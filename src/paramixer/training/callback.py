@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +37,20 @@ class Progress:
     """The step at which it was reached."""
     worse: int = 0
     """Evaluations since then."""
+    recent_losses: list[float] = field(default_factory=list)
+    """Losses of the last evaluations."""
+    best_mean_loss: float | None = None
+    """The least mean of so many losses."""
+    best_mean_step: int | None = None
+    """The step at which it was reached."""
+    training_loss: float | None = None
+    """A mean of the training losses in which the last steps count most."""
+    best_training_loss: float | None = None
+    """That mean at ``best_mean_step``."""
+    flat: int = 0
+    """Evaluations since then."""
+    overfitting: int | None = None
+    """The step at which it was noticed that validation gets worse while training gets better."""
     lines: int = 0
     """Lines of metrics.jsonl that belong to this state."""
     evaluated: int | None = None

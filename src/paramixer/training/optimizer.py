@@ -13,6 +13,8 @@ from paramixer.nn.ngrams import row_sparse_names
 from paramixer.training.options import TrainingOptions
 from paramixer.training.row_sparse import RowSparseAdamW
 
+_WARMUP_SHARE = 0.1
+
 ParameterGroup = dict[str, Any]
 """``params`` and options of the optimizer for them, as torch takes them; ``lr_factor`` scales the learning rate."""
 
@@ -94,8 +96,11 @@ def learning_rate(options: TrainingOptions, step: int, last: int | None, elapsed
     assert options.learning_rate is not None
     rate, warmup = options.learning_rate, options.warmup or 0
     if step < warmup:
-        return rate * (step + 1) / warmup
+        # Where minutes are the budget, the warm-up takes a tenth of them at most: the rate must reach zero in time.
+        rise = max((step + 1) / warmup, elapsed / _WARMUP_SHARE)
+        if rise < 1:
+            return rate * rise
     if options.schedule == "cosine":
-        done = 0.0 if last is None else (step - warmup) / max(1, last - warmup)
+        done = 0.0 if last is None else max(0, step - warmup) / max(1, last - warmup)
         return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, max(done, elapsed))))
     return rate

@@ -25,6 +25,8 @@ DEFAULT_RECIPE = "default"
 # Fields of a config that the data decides.
 DATA_FIELDS = ("length", "outputs", "vocabulary", "features", "target", "pad", "letters")
 _STOPPING = ("epochs", "steps", "minutes")
+# Stopping and evaluation of user files, where no recipe says otherwise.
+_OWN_FILES = {"patience": 10, "evaluate_every": "growing"}
 
 Settings = Mapping[str, Any]
 
@@ -153,6 +155,9 @@ def resolve_training(
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
     # The size of the data decides what a recipe leaves open.
     base = {**choose_size(task).training, **recipe.training}
+    # A run that is resumed brings complete settings and a recipe without any.
+    if task.name == "own" and recipe.training:
+        base = {**_OWN_FILES, **base}
     if chosen.keys() & set(_STOPPING):
         # A limit that the user gives replaces those of the recipe.
         base = {name: value for name, value in base.items() if name not in _STOPPING}

@@ -11,6 +11,7 @@ import numpy as np
 
 from paramixer.data.task import Task, TaskInfo
 from paramixer.nn.config import ParamixerConfig
+from paramixer.training.memory import activation_bytes
 from paramixer.training.options import TrainingOptions
 
 # Layers mix at most so many positions; longer sequences get wider windows. Short ones get none.
@@ -75,11 +76,52 @@ def choose_stem(task: TaskInfo, sequences: int) -> dict[str, Any]:
 
 
 def describe_size(task: Task, config: ParamixerConfig, options: TrainingOptions) -> str:
-    """Return one line about the size that a run has, and the settings that change it."""
+    """Return lines about length, size and memory that a run has, and the settings that change them."""
     window = f", windows of {config.window} positions" if config.window > 1 else ""
     layers = "1 layer" if config.blocks == 1 else f"{config.blocks} layers"
+    assert options.batch is not None
+    lengths = np.asarray(task.train.full_lengths)
+    shares = "/".join(f"{round(float(length)):,}" for length in np.quantile(lengths, (0.5, 0.9, 1.0)))
+    megabytes = activation_bytes(config, min(options.batch, len(task.train))) / 1e6
+    memory = f"{megabytes:,.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:,.1f} GB"
     return (
+        f"length: {task.length:,}, where half, nine tenths and all of the training sequences have up to {shares} "
+        "(change with --length)\n"
         f"network: {layers} of {config.channels} channels{window}; batch {options.batch} "
-        f"({len(task.train):,} sequences of up to {task.length:,} positions; change with --set model.blocks, "
-        "model.channels, model.window, training.batch)"
+        f"({len(task.train):,} sequences), about {memory} for a step (change with --batch, --set "
+        "model.blocks, model.channels, model.window)"
     )
+
+
+def describe_budget(task: Task, options: TrainingOptions, seconds: float) -> str:
+    """Return one line about how long a run takes, and the settings that change it.
+
+    Args:
+        task: the data.
+        options: complete training options.
+        seconds: that a step takes.
+    """
+    assert options.batch is not None
+    epoch = -(-len(task.train) // (options.batch * options.accumulate))
+    limits = [limit for limit in (options.steps, options.epochs and options.epochs * epoch) if limit]
+    parts = []
+    if limits:
+        parts.append(f"{min(limits):,} steps of {_describe_seconds(seconds)} ({min(limits) / epoch:.3g} epochs)")
+    if options.minutes is not None:
+        steps = 60 * options.minutes / max(seconds, 1e-6)
+        parts.append(
+            f"{options.minutes:g} minutes, up to {steps:,.0f} steps of {_describe_seconds(seconds)} "
+            f"({steps / epoch:.2g} epochs)"
+        )
+    else:
+        parts[-1] += f", about {_describe_seconds(seconds * min(limits))}"
+    early = f"; ends early after {options.patience} evaluations without improvement" if options.patience else ""
+    return f"budget: {' or '.join(parts)}{early} (change with --minutes, --epochs" + (
+        ", --set training.patience=0)" if options.patience else ")"
+    )
+
+
+def _describe_seconds(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.2g} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"

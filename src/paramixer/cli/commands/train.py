@@ -20,13 +20,17 @@ def train(
     source: Annotated[Path | None, Parameter(group=_DATA)] = None,
     text: Annotated[str | None, Parameter(group=_DATA)] = None,
     label: Annotated[str | None, Parameter(group=_DATA)] = None,
+    weight: Annotated[str | None, Parameter(group=_DATA)] = None,
     length: Annotated[int | None, Parameter(group=_DATA)] = None,
     model: Annotated[str | None, Parameter(group=_MODEL)] = None,
     recipe: Annotated[str | None, Parameter(group=_MODEL)] = None,
     epochs: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     minutes: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    balance: Annotated[Switch, Parameter(group=_TRAINING)] = False,
+    baseline: Annotated[bool | None, Parameter(group=_TRAINING, negative="--no-baseline")] = None,
     batch: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     learning_rate: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    folds: Annotated[int | None, Parameter(group=_RUN)] = None,
     out: Annotated[Path | None, Parameter(group=_RUN)] = None,
     seed: Annotated[int | None, Parameter(group=_RUN)] = None,
     resume: Annotated[Path | None, Parameter(group=_RUN)] = None,
@@ -42,13 +46,17 @@ def train(
         source: File or folder with the data of a task.
         text: Column of the texts, sequences or lists of numbers.
         label: Column of the labels or values; in FASTA, where the label stands in the header.
+        weight: Column that says how much each sequence counts in training.
         length: N, the longest sequence; longer ones are cut.
         model: The model to train (paramixer models). By default paramixer.
         recipe: Settings that are not given: default, paper or a YAML file. By default default, and paper for baselines.
         epochs: Passes over the training data.
         minutes: Stop after so many minutes.
+        balance: Let all classes count alike in training, however many sequences each has.
+        baseline: Fit a simple model beside the run. By default for files of your own.
         batch: Batch size.
         learning_rate: Learning rate.
+        folds: Cross-validate: so many runs, each tested on another part of the data, and their mean.
         out: The run folder. By default a new one in runs/.
         seed: Seed of the data, of the initialization and of the order of the batches.
         resume: Continue the run in this folder; beside it only more epochs, steps or minutes can be given.
@@ -69,13 +77,17 @@ def train(
         "task": task,
         "recipe": recipe,
         "system": model,
+        "baseline": baseline,
         "seed": seed,
+        "folds": folds,
         "data.source": None if source is None else str(source),
         "data.text": text,
         "data.label": label,
+        "data.weight": weight,
         "data.length": length,
         "training.epochs": epochs,
         "training.minutes": minutes,
+        "training.balance": balance or None,
         "training.batch": batch,
         "training.learning_rate": learning_rate,
     }
@@ -83,10 +95,10 @@ def train(
     if resume is not None:
         _resume(resume, given, out, print_config, console)
         return
-    from paramixer import data
     from paramixer.data.progress import show_progress
     from paramixer.data.summary_table import print_summary
     from paramixer.training.distributed import build_accelerator
+    from paramixer.training.runs.folds import run_folds
     from paramixer.training.runs.run import RunSettings, check_run, describe_run, start_run
 
     if given.get("task") is None:
@@ -100,13 +112,19 @@ def train(
     folder = check_run(settings, out)
     console.quiet = not build_accelerator().is_main_process
     with show_progress(console) as progress:
-        loaded = data.load(settings.task, progress=progress, **settings.load_options())
+        loaded = settings.load_task(progress)
     print_summary(loaded, console)
+    if settings.folds is not None and settings.fold is None:
+        run_folds(settings, folder, loaded, console)
+        return
     start_run(settings, folder, task=loaded, console=console)
 
 
 def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:
-    from paramixer.training.runs.run import resume_run
+    from paramixer.data.progress import show_progress
+    from paramixer.training.runs.folder import RunFolder
+    from paramixer.training.runs.folds import run_folds
+    from paramixer.training.runs.run import RunSettings, resume_run
 
     stops = dict(given.pop("training", {}))
     limits = {name: stops.pop(name) for name in ("epochs", "steps", "minutes") if name in stops}
@@ -120,4 +138,13 @@ def _resume(folder: Path, given: dict[str, Any], out: Path | None, print_config:
             f"--resume keeps the run's settings; remove {', '.join(refused)} "
             "(only epochs, steps and minutes can be given)"
         )
-    resume_run(folder, **limits, console=console)
+    document = RunFolder(folder).read_config()
+    if document.get("folds") is None or document.get("fold") is not None:
+        resume_run(folder, **limits, console=console)
+        return
+    if limits:
+        raise ValueError(f"{folder} holds folds, whose budget stays; remove {', '.join(limits)}")
+    settings = RunSettings.from_document(document)
+    with show_progress(console) as progress:
+        task = settings.load_task(progress)
+    run_folds(settings, folder, task, console)

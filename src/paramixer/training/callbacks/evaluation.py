@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paramixer.data.task import Sequences, Task
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.training.batches import Collate
-from paramixer.training.callback import Callback
+from paramixer.training.callback import Callback, Progress
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.inference import predict_split
 from paramixer.training.loop import Loop
 from paramixer.training.metrics import METRICS, compute_metrics
 from paramixer.training.runs.folder import write_inputs
+
+# Losses of which the mean is taken, and how much worse than the best one it must be to be told.
+_SMOOTHED, _RISE = 3, 1.1
+# The first evaluation's step at least, and the share of the time that evaluations may take.
+_FIRST, _SHARE = 20, 0.12
 
 
 class Evaluation(Callback):
@@ -24,12 +32,22 @@ class Evaluation(Callback):
     Args:
         task: the data, and how it is judged.
         collate: turns items into batches.
-        every: steps between evaluations; None for once per epoch.
+        every: steps between evaluations; None for once per epoch; "growing" as in :class:`GrowingSteps`.
         display: shows how far an evaluation is.
+        balanced: whether the balanced accuracy is measured, too.
     """
 
-    def __init__(self, task: Task, collate: Collate, every: int | None, display: Display) -> None:
+    def __init__(
+        self,
+        task: Task,
+        collate: Collate,
+        every: int | Literal["growing"] | None,
+        display: Display,
+        balanced: bool = False,
+    ) -> None:
         self._task, self._collate, self._every, self._display = task, collate, every, display
+        self._balanced = balanced
+        self._growing: GrowingSteps | None = None
 
     def on_start(self, loop: Loop) -> None:
         """Evaluate where a run was interrupted before or during an evaluation."""
@@ -38,7 +56,8 @@ class Evaluation(Callback):
     def on_step(self, loop: Loop) -> None:
         """Evaluate if it is time."""
         progress = loop.progress
-        due = progress.position == 0 if self._every is None else progress.step % self._every == 0
+        if due := self._is_due(loop):
+            due = progress.step not in (0, progress.evaluated)
         if due and progress.step not in (0, progress.evaluated):
             self._evaluate(loop)
 
@@ -49,6 +68,10 @@ class Evaluation(Callback):
 
     def measure(self, loop: Loop, split: Sequences, name: str) -> dict[str, float]:
         """Return loss and metric on a split."""
+        return compute_metrics(*self.predict(loop, split, name), self._task.metric, self._balanced)
+
+    def predict(self, loop: Loop, split: Sequences, name: str) -> tuple[Tensor, Tensor]:
+        """Return answers and targets of a split."""
         shown = self._display.track(name, len(split))
 
         def tick(count: int) -> None:
@@ -58,7 +81,7 @@ class Evaluation(Callback):
                 loop.check_interruption()
 
         assert loop.options.batch is not None
-        answers, targets = predict_split(
+        return predict_split(
             loop.model,
             split,
             loop.options.batch,
@@ -68,7 +91,6 @@ class Evaluation(Callback):
             loop.options.precision,
             tick,
         )
-        return compute_metrics(answers, targets, self._task.metric)
 
     def _evaluate(self, loop: Loop) -> None:
         metrics = self.measure(loop, self._task.validation, "validation")
@@ -80,9 +102,64 @@ class Evaluation(Callback):
             progress.best, progress.best_loss, progress.best_step, progress.worse = value, loss, progress.step, 0
         else:
             progress.worse += 1
+        self._smooth(progress, loss)
         progress.evaluated = progress.step
         for callback in loop.callbacks:
             callback.on_evaluation(loop, metrics, improved)
+
+    def _is_due(self, loop: Loop) -> bool:
+        if self._every is None:
+            return loop.progress.position == 0
+        if isinstance(self._every, int):
+            return loop.progress.step % self._every == 0
+        if self._growing is None:
+            train = float(np.mean(self._task.train.lengths)) * loop.batches.per_step
+            self._growing = GrowingSteps(
+                loop.batches.steps_per_epoch, float(np.sum(self._task.validation.lengths)) / train
+            )
+        return self._growing.includes(loop.progress.step)
+
+    def _smooth(self, progress: Progress, loss: float) -> None:
+        progress.recent_losses = [*progress.recent_losses, loss][-_SMOOTHED:]
+        mean = sum(progress.recent_losses) / len(progress.recent_losses)
+        if progress.best_mean_loss is None or mean < progress.best_mean_loss:
+            progress.best_mean_loss, progress.best_mean_step, progress.flat = mean, progress.step, 0
+            progress.best_training_loss = progress.training_loss
+            return
+        progress.flat += 1
+        fell = (progress.training_loss or 0) < (progress.best_training_loss or 0)
+        rose = progress.flat >= _SMOOTHED and mean > _RISE * progress.best_mean_loss
+        if progress.overfitting is None and fell and rose:
+            progress.overfitting = progress.step
+            self._display.on_note(
+                f"note: since step {progress.best_mean_step} the loss on validation has risen from "
+                f"{progress.best_mean_loss:.3g} to {mean:.3g}, while that of training falls: the model learns its "
+                "sequences by heart. The best weights are kept. More sequences help, or a smaller network (--set "
+                "model.channels, model.blocks), or --set training.weight_decay=0.2, training.label_smoothing=0.1"
+            )
+
+
+class GrowingSteps:
+    """The steps after which to evaluate: early first, then at growing distances, up to an epoch.
+
+    They follow from the data alone, never from the clock, so that a run can be repeated.
+
+    Args:
+        epoch: steps per epoch.
+        cost: an evaluation's positions as a multiple of a step's.
+    """
+
+    def __init__(self, epoch: int, cost: float) -> None:
+        # A step passes forward and backward, about three times the work of an evaluation's forward pass.
+        self._least = max(_FIRST, math.ceil(cost / 3 / _SHARE))
+        self._most = max(self._least, epoch)
+        self._next = self._least
+
+    def includes(self, step: int) -> bool:
+        """Return whether to evaluate after this step, counted from 1; steps must not fall."""
+        while self._next < step:
+            self._next += min(self._most, max(self._least, self._next // 4))
+        return step == self._next
 
 
 class BestInMemory(Callback):

@@ -37,6 +37,9 @@ class Display(Callback):
         """Return a function to be called with the number of items that are done."""
         return lambda count: None
 
+    def on_note(self, text: str) -> None:
+        """There is something that a user should know."""
+
     def on_outcome(self, outcome: Outcome) -> None:
         """The run is complete."""
 
@@ -108,22 +111,26 @@ class ConsoleDisplay(Display):
 
     def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
         """Print a line that stays."""
-        metric = next(name for name in metrics if name != "loss")
-        self._validation_loss, self._metric = metrics["loss"], f"{metric} {metrics[metric]:.4f}"
+        self._validation_loss = metrics["loss"]
+        self._metric = _join(*(f"{describe_name(name)} {metrics[name]:.4f}" for name in metrics if name != "loss"))
         self._read_loss(loop)
         best = " (best)" if improved else ""
         self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
         self._shown_at, self._tokens = time.monotonic(), loop.progress.tokens
         self._refresh(loop)
 
+    def on_note(self, text: str) -> None:
+        """Print a line that stays."""
+        self._print(text)
+
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""
-        metric = outcome.metric
-        test = f"; on test: {metric} {outcome.test[metric]:.4f}" if outcome.test else ""
         self._print(
             f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
-            f"{metric} {outcome.validation:.4f}{test}"
+            f"{outcome.metric} {outcome.validation:.4f}"
         )
+        if outcome.verdict:
+            self._print(outcome.verdict)
 
     def _read_loss(self, loop: Loop) -> None:
         """Take the mean training loss since the last line of the metrics, if there is a step since then."""
@@ -196,6 +203,11 @@ def _describe_pair(training: float | None, validation: float | None, name: str) 
 
 def _shorten(number: float) -> str:
     return f"{number:.4f}" if abs(number) < 1000 else f"{number:.3g}"
+
+
+def describe_name(metric: str) -> str:
+    """Return the name of a metric in messages."""
+    return metric.replace("_", " ") if metric == "balanced_accuracy" else metric
 
 
 def _join(*details: str) -> str:

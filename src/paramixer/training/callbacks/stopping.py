@@ -30,6 +30,8 @@ class Stopping(Callback):
             name, goal = parse_goal(options.until)
             if METRICS[self._metric].has_reached(progress.best, goal):
                 return f"validation reached {name} = {progress.best:.4g}"
-        if options.patience is not None and progress.worse >= options.patience:
-            return f"no improvement in {progress.worse} evaluation{'s' if progress.worse > 1 else ''}"
+        # A metric of few sequences is noise, and a loss may rise while the metric still improves: both must be worse.
+        worse = min(progress.worse, progress.flat)
+        if options.patience and worse >= options.patience:
+            return f"no improvement in {worse} evaluation{'s' if worse > 1 else ''}"
         return None

@@ -1,0 +1,77 @@
+"""Cross-validation: every sequence is tested once, finished folds stay, and the estimate says how sure it is."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paramixer as pm
+from paramixer.cli import main
+from paramixer.data.folds import take_fold
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.folds import SUMMARY, estimate_interval
+from paramixer.training.runs.run import open_task
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{n},{('good ' if n % 3 else 'bad ') * (1 + n % 5)}{n},{int(n % 3 > 0)},{n / 7}" for n in range(60)]
+    Path("a.csv").write_text("\n".join(["id,text,label,weight", *rows]))
+    return "a.csv"
+
+
+def test_every_sequence_is_in_one_test_split_and_every_fold_has_its_share_of_each_class(table):
+    task = pm.data.load(table, text="text", label="label", weight="weight")
+    tested = []
+    for fold in range(1, 6):
+        part = take_fold(task, fold, 5)
+        names = {name: [split.id(i) for i in range(len(split))] for name, split in part.splits.items()}
+        assert sorted(chain(*names.values()), key=int) == [str(n) for n in range(60)]
+        assert np.bincount(part.test.targets).tolist() == [4, 8]
+        assert all(np.bincount(split.targets).min() > 0 for split in part.splits.values())
+        assert part.train.weights.tolist() == [int(name) / 7 for name in names["train"]]
+        assert [len(split[3].inputs) for split in part.splits.values()] == [
+            split.lengths[3] for split in part.splits.values()
+        ]
+        tested += names["test"]
+    assert sorted(tested, key=int) == [str(n) for n in range(60)]
+    assert len({take_fold(task, fold, 5).fingerprint for fold in range(1, 6)}) == 5
+
+
+@pytest.mark.parametrize(("fold", "folds"), [(1, 1), (1, 21), (0, 3), (4, 3)])
+def test_folds_that_cannot_be_are_refused(table, fold, folds):
+    with pytest.raises(ValueError, match=r"folds=\d+; 60 sequences allow 2 to 20|fold=\d; it must be from 1 to 3"):
+        take_fold(pm.data.load(table, text="text", label="label"), fold, folds)
+
+
+def test_the_interval_is_wider_than_that_of_independent_values():
+    low, high = estimate_interval([0.8, 0.9, 0.85])
+    assert (low + high) / 2 == pytest.approx(0.85)
+    # t for two degrees of freedom, a deviation of 0.05, and the corrected share.
+    assert (high - low) / 2 == pytest.approx(4.3027 * 0.05 * (1 / 3 + 1 / 2) ** 0.5, rel=1e-3)
+
+
+def test_train_folds_writes_a_run_each_and_an_estimate_and_goes_on_where_it_stopped(table, capsys):
+    words = [table, "--text", "text", "--label", "label", "--folds", "3", "--out", "run", "--batch", "8"]
+    assert main(["train", *words, "--set", "training.steps=2"]) == 0
+    text = capsys.readouterr().out
+    assert "of 3 folds" in text
+    assert "train without --folds: paramixer train a.csv" in text
+    summary = json.loads((Path("run") / SUMMARY).read_text())
+    assert len(summary["values"]) == len(summary["baseline"]["values"]) == 3
+    assert summary["interval"][0] <= summary["mean"] <= summary["interval"][1]
+    first = Path("run/fold-1")
+    assert len(open_task(first).test) == 20
+    # As if it had been killed during the last fold.
+    record = RunFolder(Path("run/fold-3"))
+    record.write_record({**record.read_record(), "finished": False})
+    written = (first / "record.json").stat().st_mtime_ns
+    assert main(["train", "--resume", "run"]) == 0
+    assert (first / "record.json").stat().st_mtime_ns == written
+    assert record.read_record()["finished"]
+    assert json.loads((Path("run") / SUMMARY).read_text())["values"] == summary["values"]

@@ -1,0 +1,114 @@
+"""When user files are evaluated, when training stops, and what is said about overfitting."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+import paramixer as pm
+from paramixer.training.callback import Progress
+from paramixer.training.callbacks.evaluation import Evaluation, GrowingSteps
+from paramixer.training.callbacks.progress import Display
+from paramixer.training.optimizer import learning_rate
+from paramixer.training.options import TrainingOptions
+from paramixer.training.recipe import resolve_training
+from paramixer.training.sizing import describe_budget
+from paramixer.training.timing import measure_step
+from tests.training import tiny
+
+
+def _steps(epoch, cost, last=2000):
+    growing = GrowingSteps(epoch, cost)
+    return [step for step in range(1, last) if growing.includes(step)]
+
+
+def test_evaluations_begin_early_and_come_at_growing_distances_up_to_an_epoch():
+    steps = _steps(epoch=200, cost=5)
+    assert steps[:4] == [20, 40, 60, 80]
+    distances = [after - before for before, after in pairwise(steps)]
+    assert distances == sorted(distances)
+    assert distances[-1] == 200
+
+
+@pytest.mark.parametrize("cost", [1, 30, 300])
+def test_evaluations_take_an_eighth_of_the_time_at_most(cost):
+    assert len(_steps(100, cost)) * cost / 3 <= 0.125 * 2000
+
+
+def test_a_resumed_run_is_evaluated_at_the_same_steps():
+    growing = GrowingSteps(50, 10)
+    assert [step for step in range(333, 2000) if growing.includes(step)] == [s for s in _steps(50, 10) if s >= 333]
+
+
+def _evaluate(losses, training):
+    """Evaluations of these losses, with the training loss of each; returns the progress and what was said."""
+
+    class Listening(Display):
+        def __init__(self):
+            self.notes = []
+
+        def on_note(self, text):
+            self.notes.append(text)
+
+    display, progress = Listening(), Progress()
+    evaluation = Evaluation(tiny.task(), None, None, display)
+    for step, (loss, train) in enumerate(zip(losses, training, strict=True), 1):
+        progress.step, progress.training_loss = step, train
+        evaluation._smooth(progress, loss)
+    return progress, display.notes
+
+
+def test_overfitting_is_said_once_and_with_a_remedy():
+    progress, notes = _evaluate([0.6, 0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], [0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02])
+    assert len(notes) == 1
+    assert "training.weight_decay" in notes[0]
+    assert progress.flat == 5
+
+
+def test_noise_and_a_loss_that_rises_with_that_of_training_are_no_overfitting():
+    assert not _evaluate([0.50, 0.48, 0.52, 0.49, 0.51, 0.50, 0.49], [0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1])[1]
+    assert not _evaluate([0.5, 0.6, 0.8, 1.0, 1.2, 1.4], [0.5, 0.6, 0.8, 1.0, 1.2, 1.4])[1]
+
+
+def test_patience_is_the_default_of_user_files_and_zero_turns_it_off(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["text,label", *(f"text {n},{n % 2}" for n in range(60))]))
+    task = pm.data.load(path)
+    assert (resolve_training(task).patience, resolve_training(task).evaluate_every) == (10, "growing")
+    assert resolve_training(task, given={"patience": 0}).patience == 0
+    assert resolve_training(tiny.task()).patience is None
+    options = dataclasses.replace(tiny.OPTIONS, learning_rate=1e-9, steps=20, evaluate_every=1, patience=0)
+    assert pm.fit(tiny.model(), tiny.task(), options).stopped == "all steps are done"
+
+
+def test_minutes_end_with_a_learning_rate_of_zero_however_few_steps_there_are():
+    options = TrainingOptions(minutes=1, learning_rate=1.0, schedule="cosine", warmup=50)
+    rates = [learning_rate(options, step, None, step / 20) for step in range(20)]
+    assert max(rates) > 0.9
+    assert rates[-1] < 0.01
+    assert rates[0] == pytest.approx(0.02)
+    # Where steps are the budget nothing changes.
+    assert learning_rate(options, 9, 400) == pytest.approx(0.2)
+
+
+def test_timing_a_step_touches_neither_the_model_nor_random_numbers():
+    model, task = tiny.model(), tiny.task()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    state = torch.get_rng_state()
+    seconds = measure_step(model, task, resolve_training(task, given=tiny.OPTIONS), seed=0)
+    assert 0 < seconds < math.inf
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(map(torch.equal, before, model.parameters()))
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_budget_is_printed_with_the_flags_that_change_it():
+    task = tiny.task()
+    line = describe_budget(task, TrainingOptions(epochs=10, batch=4, patience=10), 30.0)
+    for part in ("80 steps of 30 s (10 epochs), about 40 minutes", "after 10 evaluations", "--minutes", "patience=0"):
+        assert part in line
+    assert "2 minutes, up to 60 steps of 2 s" in describe_budget(task, TrainingOptions(minutes=2, batch=4), 2.0)

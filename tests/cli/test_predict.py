@@ -57,11 +57,11 @@ def run(folder, trained) -> Path:
 def test_predictions_are_the_same_in_every_format():
     assert RunFolder(Path("run")).read_record()["model"]["padding"] == "length"
     for suffix in ("csv", "jsonl", "parquet"):
-        assert main(["predict", "run", "reviews.csv", "--out", f"out/answers.{suffix}"]) == 0
+        assert main(["predict", "run", "reviews.csv", "--proba", "--out", f"out/answers.{suffix}"]) == 0
     with Path("out/answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [f"r{number}" for number in range(60)]
-    assert list(rows[0]) == ["name", "prediction", "probability_1", "probability_2"]
+    assert list(rows[0]) == ["name", "prediction", "probability", "probability_1", "probability_2"]
     for row in rows:
         shares = {label: float(row[f"probability_{label}"]) for label in ("1", "2")}
         assert sum(shares.values()) == pytest.approx(1)
@@ -80,7 +80,7 @@ def test_predictions_do_not_depend_on_the_batch_size():
         assert main(["predict", "run/model", "reviews.csv", "--batch", batch, "--out", "answers.jsonl"]) == 0
         answers.append([json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()])
     for one, other in zip(*answers, strict=True):
-        assert one["probability_1"] == pytest.approx(other["probability_1"], abs=1e-5)
+        assert one["probability"] == pytest.approx(other["probability"], abs=1e-5)
         assert one["name"] == other["name"]
 
 
@@ -132,6 +132,8 @@ def test_what_cannot_be_predicted_is_refused_in_one_line(capsys):
         ("run empty.csv", "not a single row"),
         ("run new.csv --batch 0", "batch=0; it must be at least 1"),
         ("run new.csv --out ./new.csv", "which would be lost"),
+        ("run new.csv --format csv", "--format csv is for standard input"),
+        ("run new.csv --out .", "predictions are written to"),
     ):
         assert main(["predict", *words.split()]) == 2, words
         error = capsys.readouterr().err

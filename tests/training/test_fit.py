@@ -218,9 +218,9 @@ def test_the_logged_learning_rate_survives_an_interruption(tmp_path):
 def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path, monkeypatch):
     calls = []
 
-    def broken(answers, targets):
+    def broken(answers, targets, *more):
         calls.append(None)
-        return compute_loss(answers, targets) * (math.nan if len(calls) == 6 else 1)
+        return compute_loss(answers, targets, *more) * (math.nan if len(calls) == 6 else 1)
 
     monkeypatch.setattr(fitting, "compute_loss", broken)
     with pytest.raises(TrainingError, match=r"the loss is nan at step 6; .*; the last good state is .*step-000000004"):

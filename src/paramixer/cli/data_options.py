@@ -27,6 +27,8 @@ class DataOptions:
     """Column that says train, validation or test."""
     id: str | None = None
     """Column that names the sequences."""
+    weight: str | None = None
+    """Column that says how much each sequence counts in training."""
     encoding: str | None = None
     """Encoding of text files."""
     strict: bool | None = None

@@ -48,6 +48,7 @@ def write_samples(
     strict: bool = False,
     classes: tuple[str, ...] | None = None,
     longest: int | None = None,
+    weighted: bool = False,
 ) -> TaskInfo:
     """Write all samples and return the info about them.
 
@@ -68,6 +69,7 @@ def write_samples(
         strict: whether, with a vocabulary that is made here, characters that are not in train are an error.
         classes: their names in order; by default the sorted labels of the training samples.
         longest: see length.
+        weighted: whether samples have weights, which are stored with them.
     """
     census = take_census(preparation.track(read(), f"reading {source}"), vocabulary)
     if not census.splits:
@@ -94,7 +96,7 @@ def write_samples(
     dtype = "float32" if info.vocabulary is None else info.vocabulary.dtype
     unknown: Counter[str] = Counter()
     rows = _encode_samples(_pair_with_splits(read(), splits, source), targets, info, unknown)
-    preparation.write(rows, dtype, len(splits))
+    preparation.write(rows, dtype, len(splits), weighted)
     notes = [
         f"{unknown[split]} of the {splits.count(split)} {split} sequences have symbols that are not in the vocabulary"
         for split in SPLITS
@@ -147,4 +149,4 @@ def _encode_samples(
         else:
             assert not isinstance(sample.sequence, str)
             sequence = sample.sequence[: info.length]
-        yield split, Row(sequence, target, full, sample.id)
+        yield split, Row(sequence, target, full, sample.id, sample.weight)

@@ -24,6 +24,8 @@ class Sample(NamedTuple):
     """train, validation or test, if the source says so."""
     id: str = ""
     """The source's name for the sequence."""
+    weight: float | None = None
+    """How much the sequence counts in training, if the source says so."""
 
 
 class Row(NamedTuple):
@@ -37,6 +39,8 @@ class Row(NamedTuple):
     """Length of the sequence before it was cut."""
     id: str = ""
     """The source's name for the sequence."""
+    weight: float | None = None
+    """How much the sequence counts in training; of all rows or of none."""
 
 
 class Item(NamedTuple):

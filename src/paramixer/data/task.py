@@ -22,7 +22,10 @@ _FORMER_FIELDS = ("recipe",)
 
 
 class Sequences(Protocol):
-    """A map-style dataset of :class:`~paramixer.data.samples.Item`, with what is known without reading it."""
+    """A map-style dataset of :class:`~paramixer.data.samples.Item`, with what is known without reading it.
+
+    It may also have ``weights``: how much each sequence counts in training, float64, or None for all alike.
+    """
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -34,11 +34,13 @@ class Batch(NamedTuple):
     """``[batch]``, for a model that takes lengths."""
     targets: Tensor
     """``[batch]``."""
+    weights: Tensor | None = None
+    """``[batch]``, how much each sequence counts in training, 1 on average; None for all alike."""
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
-        lengths = None if self.lengths is None else self.lengths.to(device)
-        return Batch(self.inputs.to(device), lengths, self.targets.to(device))
+        lengths, weights = (None if part is None else part.to(device) for part in (self.lengths, self.weights))
+        return Batch(self.inputs.to(device), lengths, self.targets.to(device), weights)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class TrainingBatches:
     """This process."""
     processes: int = 1
     """All processes."""
+    weights: NDArray[np.float64] | None = None
+    """How much each sequence counts, as :func:`paramixer.training.weights.training_weights` gives it."""
 
     @property
     def per_step(self) -> int:
@@ -117,7 +121,12 @@ class TrainingBatches:
             self.sequences, [indices for part in parts for indices, _ in part], self.collate, self.workers
         )
         for batch, part in zip(batches, parts, strict=True):
-            yield Step([(next(stream), weight) for _, weight in part], int(lengths[batch].sum()))
+            yield Step([(self._weigh(next(stream), own), share) for own, share in part], int(lengths[batch].sum()))
+
+    def _weigh(self, batch: Batch, indices: Indices) -> Batch:
+        if self.weights is None:
+            return batch
+        return batch._replace(weights=torch.from_numpy(self.weights[indices].astype(np.float32)))
 
     def _split(self, batch: Indices) -> list[tuple[Indices, float]]:
         """Return this process's parts of a batch and the weights of their losses."""

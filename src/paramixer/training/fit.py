@@ -42,6 +42,7 @@ from paramixer.training.recipe import (
 )
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome, build_record
+from paramixer.training.weights import training_weights
 
 
 def fit(
@@ -135,8 +136,9 @@ class _Run:
             workers=options.workers,
             rank=accelerator.process_index,
             processes=accelerator.num_processes,
+            weights=training_weights(task, options.balance),
         )
-        self.evaluation = Evaluation(task, collate, options.evaluate_every, display)
+        self.evaluation = Evaluation(task, collate, options.evaluate_every, display, options.balance)
         optimizer = build_optimizer(model, options, parameter_groups)
         self.groups = None if parameter_groups is None else describe_groups(model, optimizer)
         self.loop = Loop(prepared, optimizer, batches, compute_loss, options, accelerator)

@@ -19,7 +19,7 @@ from paramixer.training.optimizer import learning_rate, set_lr
 from paramixer.training.options import TrainingOptions
 from paramixer.training.row_sparse import clip_gradients, row_sparse_tables
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+Loss = Callable[[Tensor, Tensor, Tensor | None, float], Tensor]
 
 
 class Loop:
@@ -29,7 +29,7 @@ class Loop:
         model: as prepared for the device and the processes.
         optimizer: over its parameters.
         batches: the training data.
-        loss: of answers and targets.
+        loss: of answers, targets, weights and label smoothing.
         options: complete training options.
         accelerator: device and processes.
         callbacks: called in this order.
@@ -82,7 +82,7 @@ class Loop:
                 batch = part.to(self.accelerator.device)
                 with autocast(self.accelerator, self.options.precision):
                     answers = call_model(self.model, batch)
-                loss = self.loss(answers, batch.targets) * weight
+                loss = self.loss(answers, batch.targets, batch.weights, self.options.label_smoothing) * weight
                 self.accelerator.backward(loss)
             total += loss.detach()
         mean = float(self.accelerator.reduce(total, "mean")) if self.accelerator.num_processes > 1 else float(total)

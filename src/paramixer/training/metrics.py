@@ -38,6 +38,12 @@ def _accuracy(answers: Tensor, targets: Tensor) -> float:
     return float((answers.argmax(-1) == targets).double().mean())
 
 
+def _balanced_accuracy(answers: Tensor, targets: Tensor) -> float:
+    """Return the mean of the classes' accuracies, of those that occur."""
+    right = (answers.argmax(-1) == targets).double()
+    return float(np.mean([float(right[targets == name].mean()) for name in np.unique(targets.numpy())]))
+
+
 def _error(answers: Tensor, targets: Tensor) -> float:
     if answers.dim() == 2:
         return 1 - _accuracy(answers, targets)
@@ -63,6 +69,7 @@ def _mse(answers: Tensor, targets: Tensor) -> float:
 
 METRICS = {
     "accuracy": Metric(_accuracy, True),
+    "balanced_accuracy": Metric(_balanced_accuracy, True),
     "error": Metric(_error, False),
     "roc_auc": Metric(_roc_auc, True),
     "mse": Metric(_mse, False),
@@ -70,13 +77,26 @@ METRICS = {
 }
 
 
-def compute_loss(answers: Tensor, targets: Tensor) -> Tensor:
-    """Return the cross entropy of classes, or the mean squared error of values."""
+def compute_loss(
+    answers: Tensor, targets: Tensor, weights: Tensor | None = None, label_smoothing: float = 0.0
+) -> Tensor:
+    """Return the cross entropy of classes, or the mean squared error of values.
+
+    Args:
+        answers: ``[items, outputs]`` or ``[items]``.
+        targets: ``[items]``, integers for classes.
+        weights: ``[items]``; the loss is the mean of weights times losses. They should be 1 on average.
+        label_smoothing: the share of every class's target that goes to all classes alike.
+    """
+    reduction = "mean" if weights is None else "none"
     if targets.dtype == torch.int64:
-        return F.cross_entropy(answers.float(), targets)
-    return F.mse_loss(answers.float(), targets.float())
+        loss = F.cross_entropy(answers.float(), targets, reduction=reduction, label_smoothing=label_smoothing)
+    else:
+        loss = F.mse_loss(answers.float(), targets.float(), reduction=reduction)
+    return loss if weights is None else (loss * weights).mean()
 
 
-def compute_metrics(answers: Tensor, targets: Tensor, metric: str) -> dict[str, float]:
-    """Return loss and metric."""
-    return {"loss": METRICS["loss"].measure(answers, targets), metric: METRICS[metric].measure(answers, targets)}
+def compute_metrics(answers: Tensor, targets: Tensor, metric: str, balanced: bool = False) -> dict[str, float]:
+    """Return loss and metric, and of classes the balanced accuracy if it is asked for."""
+    names = ["loss", metric, *(["balanced_accuracy"] if balanced and targets.dtype == torch.int64 else [])]
+    return {name: METRICS[name].measure(answers, targets) for name in names}

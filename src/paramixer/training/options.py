@@ -25,6 +25,10 @@ class TrainingOptions:
     """Stop when validation reaches this, such as accuracy=0.98 or error=0.005."""
     patience: Count | None = None
     """Stop after so many evaluations without an improvement."""
+    balance: bool = False
+    """Whether all classes count alike in training, however many sequences each has."""
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """The share of a class's target that goes to all classes alike."""
     batch: Count | None = None
     """Batch size per process."""
     accumulate: Count = 1

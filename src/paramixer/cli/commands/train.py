@@ -20,11 +20,13 @@ def train(
     source: Annotated[Path | None, Parameter(group=_DATA)] = None,
     text: Annotated[str | None, Parameter(group=_DATA)] = None,
     label: Annotated[str | None, Parameter(group=_DATA)] = None,
+    weight: Annotated[str | None, Parameter(group=_DATA)] = None,
     length: Annotated[int | None, Parameter(group=_DATA)] = None,
     model: Annotated[str | None, Parameter(group=_MODEL)] = None,
     recipe: Annotated[str | None, Parameter(group=_MODEL)] = None,
     epochs: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     minutes: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    balance: Annotated[Switch, Parameter(group=_TRAINING)] = False,
     batch: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     learning_rate: Annotated[float | None, Parameter(group=_TRAINING)] = None,
     out: Annotated[Path | None, Parameter(group=_RUN)] = None,
@@ -42,11 +44,13 @@ def train(
         source: File or folder with the data of a task.
         text: Column of the texts, sequences or lists of numbers.
         label: Column of the labels or values; in FASTA, where the label stands in the header.
+        weight: Column that says how much each sequence counts in training.
         length: N, the longest sequence; longer ones are cut.
         model: The model to train (paramixer models). By default paramixer.
         recipe: Settings that are not given: default, paper or a YAML file. By default default, and paper for baselines.
         epochs: Passes over the training data.
         minutes: Stop after so many minutes.
+        balance: Let all classes count alike in training, however many sequences each has.
         batch: Batch size.
         learning_rate: Learning rate.
         out: The run folder. By default a new one in runs/.
@@ -73,9 +77,11 @@ def train(
         "data.source": None if source is None else str(source),
         "data.text": text,
         "data.label": label,
+        "data.weight": weight,
         "data.length": length,
         "training.epochs": epochs,
         "training.minutes": minutes,
+        "training.balance": balance or None,
         "training.batch": batch,
         "training.learning_rate": learning_rate,
     }

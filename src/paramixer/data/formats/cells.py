@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,17 @@ def parse_label(value: object, column: str, place: str) -> str | float:
         # A whole number that no float holds is compared as text.
         return value if abs(value) < 2**63 else str(value)
     raise DataError(f"{column!r} holds a value of type {type(value).__name__}; expected a label or a number", place)
+
+
+def parse_weight(value: object, column: str, place: str) -> float:
+    """Return the weight in a cell: how much a sequence counts in training."""
+    try:
+        weight = float(value) if isinstance(value, str | int | float) else math.nan
+    except ValueError:
+        weight = math.nan
+    if not math.isfinite(weight) or weight < 0:
+        raise DataError(f"{column!r} holds {value!r}; a weight is a number that is not negative", place)
+    return weight
 
 
 def parse_sequence(value: object, as_numbers: bool, column: str, place: str) -> str | NDArray[Any]:

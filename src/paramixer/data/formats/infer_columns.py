@@ -33,15 +33,23 @@ class Columns(NamedTuple):
     label: str
     split: str | None
     id: str | None
+    weight: str | None = None
 
 
-def choose_columns(path: Path, text: str | None, label: str | None, split: str | None, id: str | None) -> Columns:
-    """Return the columns that were named, and guesses for the others.
+def choose_columns(
+    path: Path,
+    text: str | None,
+    label: str | None,
+    split: str | None,
+    id: str | None,
+    weight: str | None = None,
+) -> Columns:
+    """Return the columns that were named, and guesses for the others; that of weights is never guessed.
 
     Raises:
         DataError: a guess could be wrong; the message names the columns and the flag that helps.
     """
-    given = [name for name in (text, label, split, id) if name is not None]
+    given = [name for name in (text, label, split, id, weight) if name is not None]
     # Columns that do not exist are refused before anything is inferred from the others.
     next(tables.read(path, given, nulls=True))
     names = [name for name in tables.read_names(path) if name not in given]
@@ -59,7 +67,7 @@ def choose_columns(path: Path, text: str | None, label: str | None, split: str |
             if len(rest) != 1:
                 raise _make_unclear_error(path, rest, "labels or values", "--label")
             label = rest[0]
-    return Columns(text, label, split, id)
+    return Columns(text, label, split, id, weight)
 
 
 def _find_named(path: Path, names: list[str], tiers: tuple[tuple[str, ...], ...], what: str, flag: str) -> str | None:

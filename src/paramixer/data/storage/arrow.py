@@ -21,17 +21,23 @@ _BATCH_BYTES = 8 << 20
 
 
 class Writer:
-    """Writes sequences of one dtype to a file; use as a context manager."""
+    """Writes sequences of one dtype to a file; use as a context manager.
 
-    def __init__(self, path: Path, dtype: str) -> None:
+    Args:
+        path: the file.
+        dtype: of the sequences.
+        weighted: whether rows have weights. The file of rows without weights has no column for them.
+    """
+
+    def __init__(self, path: Path, dtype: str, weighted: bool = False) -> None:
         with needed_for("prepared data"):
             import pyarrow as pa
         self._file = path.open("wb")
         self._dtype = np.dtype(dtype)
         item = pa.from_numpy_dtype(self._dtype)
-        self._schema = pa.schema(
-            {"sequence": pa.large_list(item), "target": pa.float64(), "full": pa.int64(), "id": pa.string()}
-        )
+        columns = {"sequence": pa.large_list(item), "target": pa.float64(), "full": pa.int64(), "id": pa.string()}
+        self._weighted = weighted
+        self._schema = pa.schema({**columns, "weight": pa.float64()} if weighted else columns)
         self._writer = pa.ipc.new_file(self._file, self._schema)
         self._rows: list[Row] = []
         self._bytes = 0
@@ -62,13 +68,14 @@ class Writer:
 
         if not self._rows:
             return
-        sequences, targets, fulls, ids = zip(*self._rows, strict=True)
+        sequences, targets, fulls, ids, weights = zip(*self._rows, strict=True)
         ends = np.cumsum([0, *(len(sequence) for sequence in sequences)])
         columns = [
             pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(np.concatenate(sequences))),
             pa.array(targets, pa.float64()),
             pa.array(fulls, pa.int64()),
             pa.array(ids, pa.string()),
+            *([pa.array(weights, pa.float64())] if self._weighted else []),
         ]
         self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
         self._rows, self._bytes = [], 0
@@ -99,7 +106,8 @@ class StoredSequences:
         reader = pa.ipc.open_file(pa.BufferReader(whole))
         self._dtype = np.dtype(reader.schema.field("sequence").type.value_type.to_pandas_dtype())
         self._ids: list[Any] = []
-        begins, widths, targets, fulls = [], [], [], []
+        weighted = "weight" in reader.schema.names
+        begins, widths, targets, fulls, weights = [], [], [], [], []
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
             column = batch.column("sequence")
@@ -108,6 +116,8 @@ class StoredSequences:
             widths.append(np.diff(ends))
             targets.append(np.array(batch.column("target")))
             fulls.append(np.array(batch.column("full")))
+            if weighted:
+                weights.append(np.array(batch.column("weight")))
             self._ids.append(batch.column("id"))
             self._release()
         self._firsts = np.cumsum([0, *map(len, widths)])
@@ -118,6 +128,8 @@ class StoredSequences:
         """Class or value of every sequence."""
         self.full_lengths: NDArray[np.int64] = _join(fulls, np.int64)
         """Length of every sequence before it was cut."""
+        self.weights: NDArray[np.float64] | None = _join(weights, np.float64) if weighted else None
+        """How much every sequence counts in training; None for all alike."""
 
     def __len__(self) -> int:
         return len(self._begins)

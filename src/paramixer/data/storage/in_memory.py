@@ -12,11 +12,24 @@ from paramixer.data.samples import Item
 
 
 class MemorySequences:
-    """Token ids ``[length]`` or numbers ``[length, features]``, each with its class or value."""
+    """Token ids ``[length]`` or numbers ``[length, features]``, each with its class or value.
 
-    def __init__(self, sequences: Sequence[NDArray[Any]], targets: NDArray[Any]) -> None:
+    Args:
+        sequences: one array each.
+        targets: integers for classes, floats for values.
+        weights: how much each sequence counts in training; None for all alike.
+    """
+
+    def __init__(
+        self, sequences: Sequence[NDArray[Any]], targets: NDArray[Any], weights: NDArray[Any] | None = None
+    ) -> None:
+        if weights is not None and np.shape(weights) != (len(sequences),):
+            raise ValueError(
+                f"weights of shape {list(np.shape(weights))} for {len(sequences)} sequences; give one each"
+            )
         self._sequences = list(sequences)
         self.targets = targets
+        self.weights = None if weights is None else np.asarray(weights, np.float64)
         self.lengths = np.array([len(sequence) for sequence in sequences], np.int64)
         self.full_lengths = self.lengths
 

@@ -27,10 +27,14 @@ class Preparation:
     def __init__(self, folder: Path, progress: Progress = no_progress) -> None:
         self._folder, self._progress = folder, progress
 
-    def write(self, rows: Iterable[tuple[str, Row]], dtype: str, total: int | None = None) -> None:
+    def write(
+        self, rows: Iterable[tuple[str, Row]], dtype: str, total: int | None = None, weighted: bool = False
+    ) -> None:
         """Write rows, each with the name of its split. They may come in any order and are never held together."""
         with ExitStack() as stack:
-            writers = {split: stack.enter_context(Writer(self._folder / f"{split}.arrow", dtype)) for split in SPLITS}
+            writers = {
+                split: stack.enter_context(Writer(self._folder / f"{split}.arrow", dtype, weighted)) for split in SPLITS
+            }
             for split, row in self._progress(rows, "writing", total):
                 writers[split].add(row)
 

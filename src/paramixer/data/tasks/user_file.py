@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from paramixer.data.definition import Definition
 from paramixer.data.errors import DataError, check_integer
 from paramixer.data.formats import arrays, fasta, fasta_labels, infer_columns, tables
-from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_label, parse_sequence
+from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_label, parse_sequence, parse_weight
 from paramixer.data.preparation import write_samples
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.samples import Sample
@@ -52,6 +52,7 @@ def load(
     test: float = 0.1,
     split: str | None = None,
     id: str | None = None,
+    weight: str | None = None,
     progress: Progress = no_progress,
 ) -> Task:
     """Return the sequences of a user's file as a task.
@@ -76,6 +77,7 @@ def load(
         test: share for test, if the source has no splits.
         split: the column, or the header's key, of the split; by default a column named split.
         id: the column of the sequences' names; by default a column named id.
+        weight: the column of a table that says how much each sequence counts in training; by default all count alike.
         progress: shows progress.
     """
     if target not in (None, "class", "value"):
@@ -88,6 +90,11 @@ def load(
         raise DataError(f"the kind of file is not clear from its name; expected {', '.join(_KINDS)}", source)
     label_file = None if labels is None else Path(labels)
     names = {"text": text, "label": label, "split": split, "id": id}
+    if weight is not None:
+        # Only where it is given: the names enter the fingerprint.
+        names["weight"] = weight
+        if not tables.is_table(source):
+            raise DataError(f"--weight {weight} names a column of a table; put the sequences into one", source)
     given: dict[str, Any] = {**names, "strict": strict, "target": target, "length": length, "seed": seed}
     given |= {"validation": validation, "test": test}
 
@@ -108,6 +115,7 @@ def load(
             cls=True,
             strict=strict,
             longest=LONGEST,
+            weighted=weight is not None,
         )
         return dataclasses.replace(info, notes=(*file.notes, *info.notes), variable_length=True)
 
@@ -130,13 +138,13 @@ def _open_table(source: Path, labels: Path | None, names: dict[str, str | None],
     return _Source(
         lambda: _read_table(source, columns, as_numbers),
         "adding" if as_numbers or isinstance(values[0], list) else "text",
-        columns=columns._asdict(),
+        columns={name: column for name, column in columns._asdict().items() if name in names},
         notes=tuple(notes),
     )
 
 
 def _read_table(source: Path, columns: infer_columns.Columns, as_numbers: bool) -> Iterator[Sample]:
-    optional = [name for name in (columns.split, columns.id) if name is not None]
+    optional = [name for name in (columns.split, columns.id, columns.weight) if name is not None]
     for place, (value, label, *rest) in tables.read(source, [columns.text, columns.label, *optional]):
         values = dict(zip(optional, rest, strict=True))
         yield Sample(
@@ -145,6 +153,7 @@ def _read_table(source: Path, columns: infer_columns.Columns, as_numbers: bool) 
             place,
             None if columns.split is None else parse_split(values[columns.split], place),
             "" if columns.id is None else str(values[columns.id]),
+            None if columns.weight is None else parse_weight(values[columns.weight], columns.weight, place),
         )
 
 

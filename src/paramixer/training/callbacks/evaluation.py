@@ -26,10 +26,14 @@ class Evaluation(Callback):
         collate: turns items into batches.
         every: steps between evaluations; None for once per epoch.
         display: shows how far an evaluation is.
+        balanced: whether the balanced accuracy is measured, too.
     """
 
-    def __init__(self, task: Task, collate: Collate, every: int | None, display: Display) -> None:
+    def __init__(
+        self, task: Task, collate: Collate, every: int | None, display: Display, balanced: bool = False
+    ) -> None:
         self._task, self._collate, self._every, self._display = task, collate, every, display
+        self._balanced = balanced
 
     def on_start(self, loop: Loop) -> None:
         """Evaluate where a run was interrupted before or during an evaluation."""
@@ -68,7 +72,7 @@ class Evaluation(Callback):
             loop.options.precision,
             tick,
         )
-        return compute_metrics(answers, targets, self._task.metric)
+        return compute_metrics(answers, targets, self._task.metric, self._balanced)
 
     def _evaluate(self, loop: Loop) -> None:
         metrics = self.measure(loop, self._task.validation, "validation")

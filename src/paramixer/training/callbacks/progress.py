@@ -108,8 +108,8 @@ class ConsoleDisplay(Display):
 
     def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
         """Print a line that stays."""
-        metric = next(name for name in metrics if name != "loss")
-        self._validation_loss, self._metric = metrics["loss"], f"{metric} {metrics[metric]:.4f}"
+        self._validation_loss = metrics["loss"]
+        self._metric = _join(*(f"{describe_name(name)} {metrics[name]:.4f}" for name in metrics if name != "loss"))
         self._read_loss(loop)
         best = " (best)" if improved else ""
         self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
@@ -119,7 +119,10 @@ class ConsoleDisplay(Display):
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""
         metric = outcome.metric
-        test = f"; on test: {metric} {outcome.test[metric]:.4f}" if outcome.test else ""
+        measured = _join(
+            *(f"{describe_name(name)} {outcome.test[name]:.4f}" for name in outcome.test if name != "loss")
+        )
+        test = f"; on test: {measured}" if measured else ""
         self._print(
             f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
             f"{metric} {outcome.validation:.4f}{test}"
@@ -196,6 +199,11 @@ def _describe_pair(training: float | None, validation: float | None, name: str) 
 
 def _shorten(number: float) -> str:
     return f"{number:.4f}" if abs(number) < 1000 else f"{number:.3g}"
+
+
+def describe_name(metric: str) -> str:
+    """Return the name of a metric in messages."""
+    return metric.replace("_", " ") if metric == "balanced_accuracy" else metric
 
 
 def _join(*details: str) -> str:

@@ -283,7 +283,8 @@ def evaluate_run(
             accelerator,
             tick=shown.track(split, len(task.splits[split])),
         )
-    return SplitMetrics(len(targets), compute_metrics(answers, targets, task.metric))
+    balanced = bool(RunFolder(folder).read_record()["training"].get("balance", False))
+    return SplitMetrics(len(targets), compute_metrics(answers, targets, task.metric, balanced))
 
 
 def _train(

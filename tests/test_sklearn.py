@@ -11,14 +11,15 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import paramixer as pm
-from paramixer.sklearn import ParamixerClassifier, ParamixerRegressor
+from paramixer.sklearn import ParamixerClassifier, ParamixerEmbedder, ParamixerRegressor
 
 QUICK = {"epochs": 15, "channels": 8, "hidden": 8, "batch": 32, "learning_rate": 0.02}
 EXPECTED: dict[str, str] = {}
 
 
 @parametrize_with_checks(
-    [ParamixerClassifier(**QUICK), ParamixerRegressor(**QUICK)], expected_failed_checks=lambda estimator: EXPECTED
+    [ParamixerClassifier(**QUICK), ParamixerRegressor(**QUICK), ParamixerEmbedder(**QUICK)],
+    expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -122,9 +123,9 @@ def test_one_text_is_no_list_of_samples():
             call("good")
 
 
-@pytest.mark.parametrize("estimator", [ParamixerClassifier, ParamixerRegressor])
+@pytest.mark.parametrize("estimator", [ParamixerClassifier, ParamixerRegressor, ParamixerEmbedder])
 def test_the_docstring_has_every_parameter(estimator):
-    assert "_Estimator" not in estimator.__doc__
-    assert "What classifier and regressor share" not in estimator.__doc__
+    assert "SequenceEstimator" not in estimator.__doc__
+    assert "What all estimators share" not in estimator.__doc__
     for name in estimator().get_params():
         assert f"\n    {name}: " in estimator.__doc__

@@ -68,9 +68,10 @@ def predict_file(
     if proba and trained.info.target == "value":
         raise ValueError(f"{run} predicts a value and has no probabilities; leave out --proba")
     summary = InputSummary(trained.info.length)
-    with _open_inputs(file, format, trained.info, text, id_column) as (id_name, raw), _open_output(
-        out, format, escape
-    ) as write:
+    with (
+        _open_inputs(file, format, trained.info, text, id_column) as (id_name, raw),
+        _open_output(out, format, escape) as write,
+    ):
         inputs = read_inputs(progress(raw, "predicting"), trained.info, summary, windows)
         for answer in run_model(trained.model, trained.info, inputs, batch):
             write(_name_row(id_name, answer.id, _choose(make_row(answer.numbers, trained.info), proba)))

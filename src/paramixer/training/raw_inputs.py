@@ -65,7 +65,9 @@ class InputSummary:
         if self.cut:
             longer = "input is" if self.cut == 1 else "inputs are"
             was = "was" if self.cut == 1 else "were"
-            lines.append(f"{self.cut:,} of {self.inputs:,} {longer} longer than {self.length:,} and {was} cut; {remedy}")
+            lines.append(
+                f"{self.cut:,} of {self.inputs:,} {longer} longer than {self.length:,} and {was} cut; {remedy}"
+            )
         if self.windowed:
             longer = "input is" if self.windowed == 1 else "inputs are"
             was = "was" if self.windowed == 1 else "were"

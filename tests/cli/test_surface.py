@@ -17,8 +17,8 @@ DATA = (
     "--test --difficulty --size --windows --shortest --stride"
 )
 SURFACE = {
-    "train": "TASK --source --text --label --weight --length --model --recipe --epochs --minutes --balance --batch "
-    "--learning-rate --out --seed --resume --config --set --print-config --help-all",
+    "train": "TASK --source --text --label --weight --length --model --recipe --epochs --minutes --balance --baseline "
+    "--no-baseline --batch --learning-rate --out --seed --resume --config --set --print-config --help-all",
     "evaluate": "RUN --split --batch",
     "predict": "RUN FILE --out --proba --windows --text --id --format --no-escape --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",

@@ -47,7 +47,7 @@ def test_train_needs_nothing_but_a_task_and_prints_what_it_chose(capsys):
     text = capsys.readouterr().out
     for words in ("N = 12", "4 classes", "metric error", "1 layer of CDIL", "backend", "run folder runs/order-1"):
         assert words in text
-    assert re.search(r"on test: error 0\.\d+", text)
+    assert re.search(r"test error 0\.\d+ \(95 % interval 0\.\d+ to [01]\.\d+\)", text)
     assert main(ORDER) == 0
     assert "runs/order-2" in capsys.readouterr().out
 

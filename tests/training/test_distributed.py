@@ -129,7 +129,7 @@ def test_the_same_command_runs_under_torchrun(tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True, timeout=240)
     assert found.returncode == 0, found.stderr[-3000:]
-    assert found.stdout.count("on test: error") == 1
+    assert found.stdout.count("test error") == 1
     record = json.loads((tmp_path / "runs" / "order-1" / "record.json").read_text())
     assert record["processes"] == 2
     assert not (tmp_path / "runs" / "order-2").exists()

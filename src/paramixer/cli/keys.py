@@ -52,6 +52,7 @@ def known_keys() -> dict[str, Key]:
         Key("recipe", str | None, None, "Where settings that are not given come from: a recipe's name or YAML file."),
         Key("system", str, "paramixer", "The model to train, as paramixer models lists it (--model)."),
         Key("seed", int, 0, "Seed of the data, of the initialization and of the order of the batches."),
+        Key("baseline", bool | None, None, "Fit a simple model beside the run. By default for files of your own."),
         Key("match_parameters", bool, False, "Size a baseline to as many parameters as Paramixer has on the task."),
     )
     documented = [

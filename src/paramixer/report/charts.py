@@ -20,7 +20,12 @@ _MAX_POINTS = 600
 
 
 def plot_curves(
-    runs: Sequence[tuple[str, list[dict[str, Any]]]], kind: str, value: str, title: str, run: str = ""
+    runs: Sequence[tuple[str, list[dict[str, Any]]]],
+    kind: str,
+    value: str,
+    title: str,
+    run: str = "",
+    levels: Sequence[tuple[str, float]] = (),
 ) -> Chart | None:
     """Plot a value of metrics.jsonl against the step, one line per run; None if no run has the value.
 
@@ -30,6 +35,7 @@ def plot_curves(
         value: key of the value in these lines.
         title: of the chart.
         run: name of the run that the chart belongs to; empty for a chart of all runs.
+        levels: name and value of what does not change with the step, such as a baseline.
     """
     series = []
     for number, (name, lines) in enumerate(runs):
@@ -39,6 +45,7 @@ def plot_curves(
     if not series:
         return None
     ends = "; ".join(f"{name}: from {curve[0, 1]:.4g} to {curve[-1, 1]:.4g}" for _, name, curve in series)
+    ends += "".join(f"; {name}: {level:.4g}" for name, level in levels)
     chart = Chart(run, title, f"{value} against the step. {ends}.")
     with draw_svg(chart) as axes:
         for number, name, curve in series:
@@ -46,6 +53,8 @@ def plot_curves(
             marker = "o" if len(thinned) < 20 else None
             color, style = SERIES[number % len(SERIES)], _LINE_STYLES[number // len(SERIES) % len(_LINE_STYLES)]
             axes.plot(*thinned.T, color=color, linestyle=style, label=escape_label(name), marker=marker, markersize=3)
+        for name, level in levels:
+            axes.axhline(level, color=INK, linewidth=1, linestyle="--", label=escape_label(name))
         positive = all((curve[:, 1] > 0).all() for *_, curve in series)
         if value == "loss" and positive and max(curve[:, 1].max() / curve[:, 1].min() for *_, curve in series) > 50:
             axes.set_yscale("log")
@@ -54,8 +63,8 @@ def plot_curves(
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.set_xlabel("step")
         axes.set_ylabel(value.replace("_", " "))
-        if len(series) > 1:
-            add_legend(axes, min(len(series), 3))
+        if len(series) + len(levels) > 1:
+            add_legend(axes, min(len(series) + len(levels), 3))
     return chart
 
 

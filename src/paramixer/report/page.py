@@ -29,6 +29,7 @@ class RunSection:
 
     name: str
     notes: tuple[str, ...] = ()
+    verdict: str = ""
     headline: Pairs = field(default_factory=list)
     curves: list[Chart] = field(default_factory=list)
     explorers: list[dict[str, Any]] = field(default_factory=list)

@@ -21,9 +21,15 @@ def list_headline(run: Run) -> Pairs:
         metric = record["metric"]
         if record["test"]:
             rows.append((f"{metric} on test", f"{record['test'][metric]:.4g}"))
+            if (interval := record.get("intervals", {}).get(metric)) is not None:
+                rows.append(("95 % interval", f"{interval[0]:.4g} to {interval[1]:.4g}"))
         rows.append((f"{metric} on validation", f"{record['validation']:.4g}"))
     else:
         rows.append(("state", "not finished"))
+    if (baseline := record.get("baseline")) is not None:
+        rows.append((f"{run.metric} on test of {baseline['name']}", f"{baseline['test']:.4g}"))
+        if baseline["guess_name"] == "mean":
+            rows.append((f"{run.metric} on test of the mean", f"{baseline['guess']:.4g}"))
     if record.get("majority") is not None:
         rows.append(("share of the largest class", f"{record['majority']:.4g}"))
     rows.append(("model", run.model_name))
@@ -65,12 +71,14 @@ def compare_runs(runs: Sequence[Run]) -> tuple[list[tuple[str, list[str]]], list
         names = dict.fromkeys(name for column in columns for name in column)
         rows += [(name, [column.get(name, "") for column in columns]) for name in names]
     lines = [(run.name, run.lines) for run in runs]
-    charts = [
-        plot_curves(lines, "train", "loss", "Training loss"),
-        plot_curves(lines, "validation", "loss", "Validation loss"),
-    ]
+
+    def plot(value: str) -> Chart | None:
+        # Runs on the same data have the same baseline.
+        levels = list(dict.fromkeys(level for run in runs for level in run.baseline_levels(value)))
+        return plot_curves(lines, "validation", value, f"Validation {value}", levels=levels)
+
     metrics = dict.fromkeys(run.metric for run in runs)
-    charts += [plot_curves(lines, "validation", metric, f"Validation {metric}") for metric in metrics]
+    charts = [plot_curves(lines, "train", "loss", "Training loss"), *map(plot, ["loss", *metrics])]
     return rows, [chart for chart in charts if chart is not None]
 
 

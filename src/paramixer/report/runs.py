@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,18 @@ class Run:
             return str(name)
         names = [name for line in self.lines if line["kind"] == "validation" for name in line if name in METRICS]
         return next((name for name in names if name != "loss"), "accuracy")
+
+    def baseline_levels(self, value: str) -> list[tuple[str, float]]:
+        """Return name and value on validation of the baseline beside the run, if it has one.
+
+        Args:
+            value: the metric, or "loss".
+        """
+        baseline = self.record.get("baseline")
+        if not isinstance(baseline, dict) or value not in ("loss", self.metric):
+            return []
+        level = baseline.get("validation_loss" if value == "loss" else "validation")
+        return [(str(baseline["name"]), level)] if isinstance(level, int | float) and math.isfinite(level) else []
 
     @property
     def model_name(self) -> str:

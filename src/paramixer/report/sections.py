@@ -49,6 +49,7 @@ def build_section(run: Run, sequences: int, batch: int, max_bytes: int, progress
     section = RunSection(
         run.name,
         notes=run.notes,
+        verdict=str(run.record.get("verdict", "")),
         headline=list_headline(run),
         curves=_plot_training(run),
         speed=list_speed(run),
@@ -73,7 +74,14 @@ def build_section(run: Run, sequences: int, batch: int, max_bytes: int, progress
 
 def _plot_training(run: Run) -> list[Chart]:
     curves = [
-        plot_curves([(run.name, run.lines)], kind, value, title, run.name)
+        plot_curves(
+            [(run.name, run.lines)],
+            kind,
+            value,
+            title,
+            run.name,
+            run.baseline_levels(value) if kind == "validation" else (),
+        )
         for kind, value, title in (
             ("train", "loss", "Training loss"),
             ("validation", "loss", "Validation loss"),

@@ -17,6 +17,8 @@ from paramixer.training.factory import count_parameters
 from paramixer.training.metrics import METRICS, compute_metrics
 from paramixer.training.runs.folder import RunFolder, write_inputs
 from paramixer.training.runs.record import Outcome, build_record
+from paramixer.training.verdict import score_test
+from paramixer.training.weights import training_weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -41,6 +43,8 @@ def fit_ngrams(
         settings: written to config.yaml and to the record.
     """
     run, begin = RunFolder(folder), time.monotonic()
+    balance = bool(settings.get("training", {}).get("balance", False))
+    weights = training_weights(task, balance)
     run.write_config(settings)
     run.truncate_lines(0)
 
@@ -67,10 +71,10 @@ def fit_ngrams(
         labels = np.asarray(task.train.targets)
         if len(np.unique(labels)) < task.outputs:
             raise ValueError(f"only {len(np.unique(labels))} of {task.outputs} classes are in train; nothing to learn")
-        best, best_step, weights = None, 0, None
+        best, best_step, found = None, 0, None
         for step, strength in enumerate(STRENGTHS, 1):
             tick = display.track(f"fitting {step} of {len(STRENGTHS)}", 1)
-            solution = _solve(train, labels, strength)
+            solution = _solve(train, labels, strength, weights)
             tick(1)
             model.set_weights(*solution)
             metrics = compute_metrics(_predict(model, validation), _read_targets(task.validation), task.metric)
@@ -78,15 +82,15 @@ def fit_ngrams(
             line = {"kind": "validation", "step": step, "epoch": 0, "strength": strength, **metrics, "best": improved}
             run.append_line({**line, "seconds": time.monotonic() - begin})
             if improved:
-                best, best_step, weights = metrics[task.metric], step, solution
-        if best is None or weights is None:
+                best, best_step, found = metrics[task.metric], step, solution
+        if best is None or found is None:
             raise ValueError(f"no fit gave a {task.metric}; is validation of one class only?")
-        model.set_weights(*weights)
+        model.set_weights(*found)
         model.save_pretrained(run.model)
         write_inputs(run.model, task)
         answers = _predict(model, _count(model, task.test, "test", display))
-        test = compute_metrics(answers, _read_targets(task.test), task.metric)
-        outcome = Outcome(task.metric, best, test, len(STRENGTHS), best_step, "all strengths were tried")
+        outcome = Outcome(task.metric, best, {}, len(STRENGTHS), best_step, "all strengths were tried")
+        outcome = score_test(outcome, answers, _read_targets(task.test), balance)
         write_record(outcome)
         display.on_outcome(outcome)
     return outcome
@@ -104,7 +108,7 @@ def _count(model: Any, split: Sequences, name: str, display: Display) -> csr_mat
     return vstack(parts, format="csr")
 
 
-def _solve(train: csr_matrix, labels: Any, strength: float) -> tuple[Any, Any]:
+def _solve(train: csr_matrix, labels: Any, strength: float, weights: Any) -> tuple[Any, Any]:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -113,7 +117,7 @@ def _solve(train: csr_matrix, labels: Any, strength: float) -> tuple[Any, Any]:
     with warnings.catch_warnings():
         # More iterations do not help validation.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = LogisticRegression(C=strength, max_iter=200).fit(train[:, used], labels)
+        solution = LogisticRegression(C=strength, max_iter=200).fit(train[:, used], labels, weights)
     weight = np.zeros((len(solution.coef_), train.shape[1]), np.float32)
     weight[:, used] = solution.coef_
     return weight, solution.intercept_

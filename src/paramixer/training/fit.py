@@ -15,6 +15,7 @@ from paramixer.data.task import Task
 from paramixer.errors import TrainingError
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import read_recipe
+from paramixer.training.baseline import Baseline
 from paramixer.training.batches import TrainingBatches, build_collate
 from paramixer.training.callback import Callback
 from paramixer.training.callbacks.checkpoint import Checkpoints, find_latest
@@ -40,8 +41,10 @@ from paramixer.training.recipe import (
     recipe_of,
     resolve_training,
 )
+from paramixer.training.runs.baseline_file import read_baseline, write_answers
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome, build_record
+from paramixer.training.verdict import score_test
 from paramixer.training.weights import training_weights
 
 
@@ -58,6 +61,7 @@ def fit(
     display: Display | None = None,
     settings: dict[str, Any] | None = None,
     parameter_groups: Sequence[ParameterGroup] | None = None,
+    baseline: Baseline | None = None,
     test: bool = True,
 ) -> Outcome:
     """Train a model on a task; it ends with the weights that are best on validation.
@@ -75,6 +79,8 @@ def fit(
         settings: written to config.yaml and to the record.
         parameter_groups: groups of the model's parameters, as torch's optimizers take them; ``lr_factor`` scales the
             learning rate of a group, and what is in no group is not trained. To resume, pass them again.
+        baseline: of :func:`paramixer.training.baseline.fit_baseline`, for record and verdict. A run that is resumed
+            keeps the one that it was started with.
         test: whether the model is evaluated on test in the end.
     """
     check_match(model.config, task)
@@ -87,7 +93,7 @@ def fit(
         raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
     assert complete.batch is not None
     check_step(model.config, min(complete.batch, len(task.train)))
-    run = _Run(model, task, complete, seed, display or Display(), tuple(callbacks), parameter_groups)
+    run = _Run(model, task, complete, seed, display or Display(), tuple(callbacks), parameter_groups, baseline)
     if folder is None:
         if resume:
             raise ValueError("resume=True needs the folder of the run")
@@ -113,9 +119,10 @@ class _Run:
         display: Display,
         callbacks: tuple[Callback, ...],
         parameter_groups: Sequence[ParameterGroup] | None,
+        baseline: Baseline | None,
     ) -> None:
         self.model, self.task, self.options, self.seed = model, task, options, seed
-        self.display, self.callbacks = display, callbacks
+        self.display, self.callbacks, self.baseline = display, callbacks, baseline
         accelerator = build_accelerator()
         prepared = prepare_model(model, accelerator)
         if options.compile:
@@ -167,8 +174,11 @@ class _Run:
         if resume:
             settings = settings or folder.read_config()
             self._resume(folder, checkpoints)
+            self.baseline = read_baseline(folder)
         if accelerator.is_main_process:
             folder.write_config(settings)
+            if self.baseline is not None and not resume:
+                write_answers(folder, self.baseline)
             folder.truncate_lines(self.loop.progress.lines)
             # Not finished from here on, also where a finished run is extended.
             folder.write_record(self._record(folder, settings, None))
@@ -225,8 +235,10 @@ class _Run:
         if progress.best is None or progress.best_step is None:
             raise TrainingError(f"no evaluation gave a {self.task.metric}; is validation of one class only?")
         best.restore()
-        metrics = self.evaluation.measure(self.loop, self.task.test, "test") if test else {}
-        outcome = Outcome(self.task.metric, progress.best, metrics, progress.step, progress.best_step, reason)
+        outcome = Outcome(self.task.metric, progress.best, {}, progress.step, progress.best_step, reason)
+        if test:
+            answers, targets = self.evaluation.predict(self.loop, self.task.test, "test")
+            outcome = score_test(outcome, answers, targets, self.options.balance, self.baseline)
         self.display.on_outcome(outcome)
         return outcome
 
@@ -245,6 +257,7 @@ class _Run:
             tokens=self.loop.progress.tokens,
             validations=[line for line in folder.read_lines() if line["kind"] == "validation"],
             outcome=outcome,
+            baseline=self.baseline,
         )
 
 

@@ -21,6 +21,10 @@ def evaluate(run: Path, /, *, split: Literal["validation", "test"] = "test", bat
     if batch < 1:
         raise ValueError(f"batch={batch}; it must be at least 1")
     console = CommandConsole(quiet=not build_accelerator().is_main_process)
-    sequences, metrics = evaluate_run(run, split, batch=batch, display=ConsoleDisplay(console))
-    numbers = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    console.print_line(f"{split}, {sequences} sequences: {numbers}")
+    sequences, metrics, intervals = evaluate_run(run, split, batch=batch, display=ConsoleDisplay(console))
+    numbers = []
+    for name, value in metrics.items():
+        low, high = intervals.get(name, (None, None))
+        sure = "" if low is None else f" (95 % interval {low:.4f} to {high:.4f})"
+        numbers.append(f"{name.replace('_', ' ')} {value:.4f}{sure}")
+    console.print_line(f"{split}, {sequences} sequences: {', '.join(numbers)}")

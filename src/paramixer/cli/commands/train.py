@@ -27,6 +27,7 @@ def train(
     epochs: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     minutes: Annotated[float | None, Parameter(group=_TRAINING)] = None,
     balance: Annotated[Switch, Parameter(group=_TRAINING)] = False,
+    baseline: Annotated[bool | None, Parameter(group=_TRAINING, negative="--no-baseline")] = None,
     batch: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     learning_rate: Annotated[float | None, Parameter(group=_TRAINING)] = None,
     out: Annotated[Path | None, Parameter(group=_RUN)] = None,
@@ -51,6 +52,7 @@ def train(
         epochs: Passes over the training data.
         minutes: Stop after so many minutes.
         balance: Let all classes count alike in training, however many sequences each has.
+        baseline: Fit a simple model beside the run. By default for files of your own.
         batch: Batch size.
         learning_rate: Learning rate.
         out: The run folder. By default a new one in runs/.
@@ -73,6 +75,7 @@ def train(
         "task": task,
         "recipe": recipe,
         "system": model,
+        "baseline": baseline,
         "seed": seed,
         "data.source": None if source is None else str(source),
         "data.text": text,

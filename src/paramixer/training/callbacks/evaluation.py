@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paramixer.data.task import Sequences, Task
 from paramixer.nn.pretrained import PretrainedModel
@@ -53,6 +53,10 @@ class Evaluation(Callback):
 
     def measure(self, loop: Loop, split: Sequences, name: str) -> dict[str, float]:
         """Return loss and metric on a split."""
+        return compute_metrics(*self.predict(loop, split, name), self._task.metric, self._balanced)
+
+    def predict(self, loop: Loop, split: Sequences, name: str) -> tuple[Tensor, Tensor]:
+        """Return answers and targets of a split."""
         shown = self._display.track(name, len(split))
 
         def tick(count: int) -> None:
@@ -62,7 +66,7 @@ class Evaluation(Callback):
                 loop.check_interruption()
 
         assert loop.options.batch is not None
-        answers, targets = predict_split(
+        return predict_split(
             loop.model,
             split,
             loop.options.batch,
@@ -72,7 +76,6 @@ class Evaluation(Callback):
             loop.options.precision,
             tick,
         )
-        return compute_metrics(answers, targets, self._task.metric, self._balanced)
 
     def _evaluate(self, loop: Loop) -> None:
         metrics = self.measure(loop, self._task.validation, "validation")

@@ -118,15 +118,12 @@ class ConsoleDisplay(Display):
 
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""
-        metric = outcome.metric
-        measured = _join(
-            *(f"{describe_name(name)} {outcome.test[name]:.4f}" for name in outcome.test if name != "loss")
-        )
-        test = f"; on test: {measured}" if measured else ""
         self._print(
             f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
-            f"{metric} {outcome.validation:.4f}{test}"
+            f"{outcome.metric} {outcome.validation:.4f}"
         )
+        if outcome.verdict:
+            self._print(outcome.verdict)
 
     def _read_loss(self, loop: Loop) -> None:
         """Take the mean training loss since the last line of the metrics, if there is a step since then."""

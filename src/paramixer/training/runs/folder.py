@@ -54,6 +54,11 @@ class RunFolder:
         """state/: the newest checkpoint."""
         return self.path / "state"
 
+    @property
+    def baseline(self) -> Path:
+        """baseline.safetensors: the simple model's answers to the test sequences."""
+        return self.path / "baseline.safetensors"
+
     def write_config(self, config: dict[str, Any]) -> None:
         """Write config.yaml."""
         self.path.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from paramixer import machine
 from paramixer.data.task import Task
 from paramixer.nn.config import SequenceConfig
+from paramixer.training.baseline import Baseline
+from paramixer.training.intervals import Interval
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class Outcome:
     """The step of the model."""
     stopped: str
     """Why training ended."""
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    """The 95 % interval of every metric on test."""
+    verdict: str = ""
+    """The result in words, beside the baseline; empty where test was not evaluated."""
 
 
 def build_record(
@@ -43,6 +49,7 @@ def build_record(
     tokens: int,
     validations: list[dict[str, Any]],
     outcome: Outcome | None,
+    baseline: Baseline | None = None,
 ) -> dict[str, Any]:
     """Return the document of record.json; without an outcome the run is not finished.
 
@@ -57,6 +64,7 @@ def build_record(
         tokens: positions seen.
         validations: the lines of all evaluations.
         outcome: the result.
+        baseline: the simple model's results.
     """
     return {
         "finished": outcome is not None,
@@ -69,6 +77,7 @@ def build_record(
         "parameters": parameters,
         # The accuracy of always predicting the largest class.
         "majority": _majority_share(task),
+        **({"baseline": baseline.document()} if baseline is not None else {}),
         **settings,
         "seed": seed,
         "processes": processes,

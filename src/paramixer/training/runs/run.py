@@ -19,6 +19,7 @@ from paramixer.data.task import Task
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import Recipe
+from paramixer.training.baseline import Baseline, fit_baseline
 from paramixer.training.batches import build_collate
 from paramixer.training.callback import Callback, Interrupted
 from paramixer.training.callbacks.progress import ConsoleDisplay, Display
@@ -27,11 +28,13 @@ from paramixer.training.distributed import build_accelerator
 from paramixer.training.factory import build_model, count_parameters, load_model
 from paramixer.training.fit import fit
 from paramixer.training.inference import predict_split
+from paramixer.training.intervals import Interval
 from paramixer.training.metrics import compute_metrics
 from paramixer.training.recipe import PARAMIXER, Resolved, check_settings, resolve
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
 from paramixer.training.sizing import describe_size
+from paramixer.training.verdict import measure_intervals
 
 _QUIET = Console(quiet=True)
 
@@ -43,6 +46,8 @@ class SplitMetrics(NamedTuple):
     """How many there are."""
     metrics: dict[str, float]
     """Loss and metric."""
+    intervals: dict[str, Interval]
+    """The 95 % interval of every metric but the loss."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,8 @@ class RunSettings:
     """Of generated data, splits, initial weights, dropout and order."""
     match_parameters: bool = False
     """Whether a baseline gets as many parameters as Paramixer has on the task."""
+    baseline: bool | None = None
+    """Whether a simple model is fitted beside the run; None for user files alone."""
     resume_with: str | None = None
     """What goes on with a run whose initialization or parameter groups are its caller's; None for
     :func:`resume_run`."""
@@ -284,7 +291,8 @@ def evaluate_run(
             tick=shown.track(split, len(task.splits[split])),
         )
     balanced = bool(RunFolder(folder).read_record()["training"].get("balance", False))
-    return SplitMetrics(len(targets), compute_metrics(answers, targets, task.metric, balanced))
+    metrics = compute_metrics(answers, targets, task.metric, balanced)
+    return SplitMetrics(len(targets), metrics, measure_intervals(metrics, answers, targets))
 
 
 def _train(
@@ -304,6 +312,10 @@ def _train(
     document = settings.document()
     if _is_closed_form(resolved.system):
         return fit_ngrams(model, task, run.path, seed=settings.seed, display=display, settings=document)
+    baseline = None
+    wanted = task.name == "own" if settings.baseline is None else settings.baseline
+    if wanted and test and not resume:
+        baseline = _fit_baseline(settings, resolved, task, console)
     try:
         return fit(
             model,
@@ -315,10 +327,23 @@ def _train(
             callbacks=callbacks,
             display=display,
             settings=document,
+            baseline=baseline,
             test=test,
         )
     except Interrupted as error:
         raise Interrupted(f"stopped by {error}; go on with: paramixer train --resume {run.path}") from None
+
+
+def _fit_baseline(settings: RunSettings, resolved: Resolved, task: Task, console: Console) -> Baseline | None:
+    accelerator = build_accelerator()
+    baseline = None
+    if accelerator.is_main_process:
+        with show_progress(console) as progress:
+            baseline = fit_baseline(task, balance=resolved.training.balance, seed=settings.seed, progress=progress)
+        line = f"{baseline.describe(len(task.train))} (leave it out with --no-baseline)"
+        console.print(line, highlight=False, soft_wrap=True)
+    accelerator.wait_for_everyone()
+    return baseline
 
 
 def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: RunFolder, console: Console) -> None:

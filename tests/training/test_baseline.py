@@ -1,0 +1,173 @@
+"""The simple model beside a run: it learns what it can, from the same splits, and is recorded and named."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import paramixer as pm
+from paramixer.data.splits import SPLITS
+from paramixer.data.storage.in_memory import MemorySequences
+from paramixer.data.task import Task, TaskInfo
+from paramixer.data.vocabulary import Vocabulary
+from paramixer.training import baseline as baselines
+from paramixer.training.baseline import Baseline, describe_signal, fit_baseline
+from paramixer.training.runs.folder import RunFolder
+from paramixer.training.runs.run import RunSettings, resume_run, start_run
+from paramixer.training.verdict import give_verdict
+
+TRAINING = {"steps": 4, "batch": 4, "evaluate_every": 2}
+
+
+def _task(make, kind="class", metric="accuracy", sizes=(120, 40, 60), **fields):
+    generator = np.random.default_rng(0)
+    splits = {}
+    for name, size in zip(SPLITS, sizes, strict=True):
+        pairs = [make(generator, number) for number in range(size)]
+        targets = np.array([target for _, target in pairs])
+        splits[name] = MemorySequences([sequence for sequence, _ in pairs], targets)
+    info = TaskInfo(
+        name="own",
+        preset="adding",
+        metric=metric,
+        target=kind,
+        length=max(int(split.lengths.max()) for split in splits.values()),
+        classes=("a", "b") if kind == "class" else (),
+        **fields,
+    )
+    return Task.from_splits(info, splits, "0" * 64)
+
+
+def _text(generator, number):
+    word = [[3, 4, 5], [5, 4, 3]][number % 2]
+    return np.array([*generator.integers(1, 7, 20), *word, *generator.integers(1, 7, 20)]), number % 2
+
+
+_LETTERS = Vocabulary.from_characters("abcdef")
+
+
+def test_texts_are_told_apart_by_their_ngrams():
+    result = fit_baseline(_task(_text, vocabulary=_LETTERS))
+    assert (result.name, result.guess, result.guess_name) == ("n-grams", 0.5, "majority")
+    assert result.test > 0.8
+    assert result.answers.shape == (60, 2)
+    assert result.interval[0] < result.test < result.interval[1]
+
+
+def test_values_of_texts_are_predicted_by_ridge_on_the_same_counts():
+    def count(generator, number):
+        sequence = generator.integers(1, 7, 30)
+        return sequence, float((sequence == 2).sum())
+
+    result = fit_baseline(_task(count, "value", "mse", vocabulary=_LETTERS))
+    assert result.guess_name == "mean"
+    assert result.test < 0.5 * result.guess
+
+
+def test_equally_long_numbers_are_taken_one_by_one_and_others_by_statistics():
+    def slope(generator, number):
+        return (generator.normal(size=(16, 2)) + np.linspace(-1, 1, 16)[:, None] * (number % 2)), number % 2
+
+    assert fit_baseline(_task(slope, features=2)).name == "linear model of the values"
+
+    def tone(generator, number):
+        length = int(generator.integers(40, 60))
+        phase, frequency = generator.uniform(0, 6.3), 0.3 + 0.5 * (number % 2)
+        return np.sin(phase + frequency * np.arange(length))[:, None], number % 2
+
+    result = fit_baseline(_task(tone, features=1))
+    assert (result.name, result.test) == ("linear model of statistics", 1)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 100])
+def test_statistics_are_finite_and_equally_many_for_any_length(length):
+    assert describe_signal(np.zeros((length, 2))).shape == describe_signal(np.ones((7, 2))).shape
+    assert np.isfinite(describe_signal(np.random.default_rng(0).normal(size=(length, 2)))).all()
+
+
+def test_of_large_data_a_random_part_is_taken_and_said(monkeypatch):
+    monkeypatch.setattr(baselines, "_POSITIONS", 1000)
+    task = _task(_text, vocabulary=_LETTERS)
+    result = fit_baseline(task)
+    assert 10 < result.fitted < 30
+    assert f"on {result.fitted} of 120 training sequences" in result.describe(120)
+
+
+def test_a_class_that_train_lacks_and_one_class_alone_are_no_error():
+    task = _task(_text, vocabulary=_LETTERS)
+    three = dataclasses.replace(task, classes=("a", "b", "c"))
+    assert fit_baseline(three).answers.shape == (60, 3)
+    alone = MemorySequences([task.train[index].inputs.numpy() for index in range(0, 120, 2)], np.zeros(60, np.int64))
+    assert fit_baseline(dataclasses.replace(task, train=alone)).test == 0.5
+    no_auc = MemorySequences([task.train[index].inputs.numpy() for index in range(4)], np.zeros(4, np.int64))
+    assert fit_baseline(dataclasses.replace(task, validation=no_auc, metric="roc_auc")).test > 0.8
+
+
+def _reviews(path: Path) -> str:
+    words = [("good " if n % 2 else "bad ") * (1 + n % 7) + "abcdefg"[n % 7] for n in range(90)]
+    path.write_text("\n".join(["text,label", *(f"{word},{n % 2}" for n, word in enumerate(words))]))
+    return str(path)
+
+
+def test_a_file_gets_a_baseline_that_record_and_verdict_name_and_resuming_keeps(tmp_path):
+    settings = RunSettings(task=_reviews(tmp_path / "a.csv"), training=TRAINING)
+    start_run(settings, tmp_path / "run")
+    record = RunFolder(tmp_path / "run").read_record()
+    assert {"name", "validation", "test", "guess", "seconds"} <= record["baseline"].keys()
+    assert record["baseline"]["test"] == 1
+    low, high = record["intervals"]["accuracy"]
+    assert low <= record["test"]["accuracy"] <= high
+    assert "95 % interval" in record["verdict"]
+    assert "; n-grams 1.000; majority 0." in record["verdict"]
+    resume_run(tmp_path / "run", steps=6)
+    again = RunFolder(tmp_path / "run").read_record()
+    assert (again["steps"], again["baseline"]) == (6, record["baseline"])
+    assert "; n-grams 1.000" in again["verdict"]
+
+
+@pytest.mark.parametrize(("wanted", "task", "expected"), [(False, "file", False), (None, "order", False)])
+def test_the_baseline_can_be_left_out_and_is_for_tasks(tmp_path, wanted, task, expected):
+    name = _reviews(tmp_path / "a.csv") if task == "file" else task
+    data = {} if task == "file" else {"length": 12, "train": 20, "validation": 9, "test": 7}
+    start_run(RunSettings(task=name, data=data, training=TRAINING, baseline=wanted), tmp_path / "run")
+    assert ("baseline" in RunFolder(tmp_path / "run").read_record()) is expected
+
+
+def _judge(ours: torch.Tensor, theirs: torch.Tensor, targets: torch.Tensor) -> str:
+    test = {"loss": 0.0, "accuracy": float((ours.argmax(-1) == targets).double().mean())}
+    reference = float((theirs.argmax(-1) == targets).double().mean())
+    baseline = Baseline("n-grams", "accuracy", 0.5, 0.7, reference, 0.25, "majority", 1.0, 10, None, theirs)
+    return give_verdict("accuracy", test, {"accuracy": (0.1, 0.9)}, baseline, ours, targets)
+
+
+def test_the_verdict_says_who_wins_and_considers_the_noise():
+    targets = torch.zeros(200, dtype=torch.int64)
+    right, wrong = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    good = torch.where((torch.arange(200) < 190)[:, None], right, wrong)
+    fair = torch.where((torch.arange(200) < 100)[:, None], right, wrong)
+    # As good, but wrong elsewhere.
+    other = torch.where((torch.arange(200) >= 10)[:, None], right, wrong)
+    assert _judge(good, fair, targets) == (
+        "test accuracy 0.950 (95 % interval 0.100 to 0.900); n-grams 0.500; majority 0.250"
+    )
+    assert "about equal: the difference is 0.000" in _judge(good, other, targets)
+    beaten = _judge(fair, good, targets)
+    assert "The baseline (n-grams) is better by 0.450 (95 % interval 0.3" in beaten
+    assert "--minutes" in beaten
+    assert "no better than always answering the largest class" in _judge(wrong.repeat(200, 1), good, targets)
+
+
+def test_records_without_a_baseline_are_read(tmp_path):
+    start_run(
+        RunSettings(task="order", data={"length": 12, "train": 20, "validation": 9, "test": 7}, training=TRAINING),
+        tmp_path / "run",
+    )
+    run = RunFolder(tmp_path / "run")
+    record = {name: value for name, value in run.read_record().items() if name not in ("intervals", "verdict")}
+    run.write_record(record)
+    resume_run(tmp_path / "run", steps=5)
+    assert pm.load(tmp_path / "run") is not None

@@ -21,7 +21,8 @@ from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.sklearn import inputs
 from paramixer.sklearn.history import History
-from paramixer.sklearn.weighting import hold_out, select_samples
+from paramixer.sklearn.weighting import hold_out, select_samples, weigh_by_copies
+from paramixer.training.baseline import fit_baseline
 from paramixer.training.batches import Collate
 from paramixer.training.callbacks.progress import ConsoleDisplay, Display
 from paramixer.training.distributed import build_accelerator
@@ -74,6 +75,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         validation: share of the training data by which the best model is chosen. Equal samples are not held out apart.
         early_stopping: whether training ends when validation has not improved for 5 evaluations, of which a fit has
             10; or after how many.
+        baseline: whether a simple model of n-grams or numbers is fitted first, for ``baseline_score_``.
         warm_start: whether fit goes on with the model that it learned before, on samples and classes of the same kind.
         verbose: 1 shows progress on standard error, 0 nothing.
         recipe: where all other settings come from: a recipe's name or file.
@@ -82,7 +84,9 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
     Attributes:
         n_iter_: passes over the training data that were begun.
         loss_curve_: the training loss, its mean between two evaluations.
-        validation_scores_: accuracy, or R2 of values, of every evaluation on the samples held out.
+        validation_scores_: accuracy, or R2 of values, of every evaluation on the samples held out, which count
+            by their weights.
+        baseline_score_: the same score of the simple model, with ``baseline=True``; None without.
         input_kind_: "texts", "sequences" of any length, or "table": rows that are all equally long.
         n_features_in_: numbers per row of a table; 1 otherwise.
         model_: the torch module.
@@ -103,6 +107,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         validation: float = 0.1,
         early_stopping: bool | int = True,
+        baseline: bool = False,
         warm_start: bool = False,
         verbose: int = 0,
         recipe: str = "default",
@@ -120,6 +125,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.validation = validation
         self.early_stopping = early_stopping
+        self.baseline = baseline
         self.warm_start = warm_start
         self.verbose = verbose
         self.recipe = recipe
@@ -142,7 +148,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
             samples = inputs.check_texts(X) if kind == "texts" else list(inputs.check_sequences(X))
             y = inputs.check_targets(y, len(samples))
             self.n_features_in_ = 1
-            vars(self).pop("feature_names_in_", None)
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
         if len(samples) < 2:
             raise ValueError(f"n_samples={len(samples)}; at least 2 samples are needed to fit")
         weights = None
@@ -172,6 +179,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         )
         if not goes_on:
             self.model_ = build_model(task, resolved, seed)
+        spread = float(np.var(task.validation.targets)) if kind == "value" else 0.0
+        self.baseline_score_ = _score_baseline(task, seed, spread) if self.baseline else None
         history = History()
         display = ConsoleDisplay(Console(stderr=True)) if self.verbose else Display()
         options = self._schedule(resolved.training, len(task.train))
@@ -179,7 +188,6 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         self.model_.eval()
         self.n_iter_ = history.epochs
         self.loss_curve_ = history.losses
-        spread = float(np.var(task.validation.targets)) if kind == "value" else 0.0
         self.validation_scores_ = [_score(metrics, spread) for metrics in history.metrics]
 
     def _schedule(self, options: TrainingOptions, samples: int) -> TrainingOptions:
@@ -201,6 +209,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         sequences = [self._encode(sample) for sample in data.samples]
         train, validation = hold_out(data.samples, self.validation, seed)
         weights = None if data.weights is None else data.weights[train]
+        validation = weigh_by_copies(validation, data.weights)
         splits = {
             "train": MemorySequences([sequences[index] for index in train], targets[train], weights),
             "validation": MemorySequences([sequences[index] for index in validation], targets[validation]),
@@ -227,7 +236,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         split = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
         collate = Collate(0 if self.vocabulary_ is None else self.vocabulary_.pad or 0, with_lengths=True)
         answers, _ = predict_split(self.model_, split, batch, collate, build_accelerator(), call=call)
-        return answers.double().numpy()  # type: ignore[no-any-return]
+        return answers.double().numpy()
 
     def _read_new(self, X: Any) -> list[Any]:
         """Return samples of the kind that the estimator was fitted on."""
@@ -312,6 +321,11 @@ def _score(metrics: dict[str, float], spread: float) -> float:
     if "accuracy" in metrics:
         return metrics["accuracy"]
     return 1 - metrics["mse"] / spread if spread > 0 else 0.0
+
+
+def _score_baseline(task: Task, seed: int, spread: float) -> float:
+    baseline = fit_baseline(task, seed=seed)
+    return _score({baseline.metric: baseline.validation}, spread)
 
 
 def _draw_seed(random_state: int | np.random.RandomState | None) -> int:

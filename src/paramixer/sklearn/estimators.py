@@ -33,6 +33,7 @@ class _ClassEstimator(SequenceEstimator):
         validation: float = 0.1,
         early_stopping: bool | int = True,
         class_weight: dict[Any, float] | str | None = None,
+        baseline: bool = False,
         warm_start: bool = False,
         verbose: int = 0,
         recipe: str = "default",
@@ -51,6 +52,7 @@ class _ClassEstimator(SequenceEstimator):
             learning_rate=learning_rate,
             validation=validation,
             early_stopping=early_stopping,
+            baseline=baseline,
             warm_start=warm_start,
             verbose=verbose,
             recipe=recipe,
@@ -153,7 +155,8 @@ class ParamixerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Clas
     @property
     def _n_features_out(self) -> int:
         """The width of the features, for their names."""
-        return int(self.model_.readout.weight.shape[1])
+        model: Any = self.model_
+        return int(model.readout.weight.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -88,15 +88,17 @@ def unwrap(y: Any) -> Any:
 
 def check_targets(y: Any, samples: int) -> NDArray[Any]:
     """Return one target for each of so many texts or sequences."""
-    targets = np.asarray(read_column(y))
+    column = read_column(y)
+    if isinstance(column, list):
+        # Of texts and NaN numpy makes texts.
+        refuse_missing(column, "target", find_labels(y))
+    targets = np.asarray(column)
     if targets.ndim == 2 and targets.shape[1] == 1:
         targets = targets[:, 0]
     if targets.ndim != 1 or len(targets) != samples:
         raise ValueError(f"{samples} samples but targets of shape {list(targets.shape)}")
     if targets.dtype.kind == "O":
-        missing = [row for row, target in enumerate(targets) if is_missing(target)]
-        if missing:
-            raise ValueError(f"target {missing[0]} is {targets[missing[0]]}; fill it, or leave the row out")
+        refuse_missing(targets, "target")
     if targets.dtype.kind == "f" and not np.isfinite(targets).all():
         raise ValueError(f"target {int(np.flatnonzero(~np.isfinite(targets))[0])} is NaN or infinite")
     return targets

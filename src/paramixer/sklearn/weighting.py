@@ -20,6 +20,9 @@ _LEAST_HELD_OUT = 20
 # Copies per sample on average, beyond which whole-number weights weigh the loss instead.
 _MOST_COPIES = 10
 
+# Copies of a held-out sample of mean weight.
+_HELD_OUT_COPIES = 4
+
 Indices = NDArray[np.int64]
 
 
@@ -80,6 +83,19 @@ def hold_out(samples: Sequence[Any], share: float, seed: int) -> tuple[Indices, 
     if not chosen:
         is_out[permutation(count, seed)[:wanted]] = True
     return everything[~is_out], everything[is_out]
+
+
+def weigh_by_copies(indices: Indices, weights: NDArray[np.float64] | None) -> Indices:
+    """Return held-out samples as often as their weights say, because a metric weighs nothing.
+
+    Args:
+        indices: of the samples.
+        weights: one for each sample of the selection; None for all alike.
+    """
+    if weights is None or not weights[indices].any():
+        return indices
+    chosen = weights[indices]
+    return np.repeat(indices, np.round(_HELD_OUT_COPIES * chosen / chosen.mean()).astype(np.int64))
 
 
 def digest(sample: Any) -> bytes:

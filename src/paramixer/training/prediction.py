@@ -44,8 +44,8 @@ class TrainedModel:
     """A model with what it was trained on, ready for raw inputs.
 
     Inputs are texts, sequences of numbers ``[length]`` or ``[length, features]``, or token ids: a list, an array, or a
-    column of pandas, polars or Arrow. They are read as the training data was. What is longer than the model is cut, as it
-    was in training; with ``windows=True`` it is read whole, in windows whose answers are averaged.
+    column of pandas, polars or Arrow. They are read as the training data was. What is longer than the model is cut, as
+    it was in training; with ``windows=True`` it is read whole, in windows whose answers are averaged.
     """
 
     model: PretrainedModel

@@ -29,7 +29,8 @@ def predict(
     Args:
         run: The run folder, or its model folder.
         file: A table, FASTA, numpy arrays, or a folder of .txt; - reads standard input.
-        out: Where to write: .csv, .jsonl or .parquet. By default predictions.csv, and standard output for standard input.
+        out: Where to write: .csv, .jsonl or .parquet. By default predictions.csv, and standard output
+            where standard input is read.
         proba: Write the probabilities of all classes, in columns probability_CLASS.
         windows: Read inputs longer than the model whole, in windows whose answers are averaged. By default they are
             cut, as in training.

@@ -54,7 +54,7 @@ def refuse_missing(values: Iterable[Any], what: str = "sample", labels: Sequence
     for row, value in enumerate(values):
         if is_missing(value):
             named = "" if labels is None or labels[row] == row else f" (index {labels[row]!r})"
-            raise DataError(f"{what} {row}{named} is missing ({value}); fill it, or leave the row out")
+            raise DataError(f"{what} {row}{named} is {value}, a missing value; fill it, or leave the row out")
 
 
 def find_labels(samples: Any) -> list[Any] | None:

@@ -62,22 +62,16 @@ class InputSummary:
             remedy: what to do about inputs that were cut.
         """
         lines = []
-        if self.cut:
-            longer = "input is" if self.cut == 1 else "inputs are"
-            was = "was" if self.cut == 1 else "were"
-            lines.append(
-                f"{self.cut:,} of {self.inputs:,} {longer} longer than {self.length:,} and {was} cut; {remedy}"
-            )
-        if self.windowed:
-            longer = "input is" if self.windowed == 1 else "inputs are"
-            was = "was" if self.windowed == 1 else "were"
-            lines.append(
-                f"{self.windowed:,} of {self.inputs:,} {longer} longer than {self.length:,} and {was} read in windows"
-            )
+        for count, what in ((self.cut, "cut; " + remedy), (self.windowed, "read in windows")):
+            if count:
+                verbs = ("is", "was") if count == 1 else ("are", "were")
+                lines.append(
+                    f"{count:,} of {self.inputs:,} inputs {verbs[0]} longer than {self.length:,} and {verbs[1]} {what}"
+                )
         if self.unknown:
-            was = "symbol was" if self.unknown == 1 else "symbols were"
+            was = "was" if self.unknown == 1 else "were"
             lines.append(
-                f"{self.unknown:,} of {self.symbols:,} {was} unknown to the model, in {self.with_unknown:,} of "
+                f"{self.unknown:,} of {self.symbols:,} symbols {was} unknown to the model, in {self.with_unknown:,} of "
                 f"{self.inputs:,} inputs"
             )
         return lines

@@ -12,7 +12,7 @@ from paramixer.cli.flags import Switch
 
 def predict(
     run: Path,
-    file: Path,
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     out: Path | None = None,
@@ -48,6 +48,8 @@ def predict(
     from paramixer.training.prediction_file import predict_file
 
     is_stdin = str(file) == "-"
+    if str(file).startswith("-") and not is_stdin:
+        raise ValueError(f"unknown option {file}; see paramixer predict --help")
     if format is not None and not is_stdin:
         raise ValueError(f"--format {format} is for standard input; the name of {file} says what it holds")
     to_stdout = is_stdin and out is None

@@ -89,7 +89,7 @@ def unwrap(y: Any) -> Any:
 def check_targets(y: Any, samples: int) -> NDArray[Any]:
     """Return one target for each of so many texts or sequences."""
     column = read_column(y)
-    if isinstance(column, list):
+    if isinstance(column, list) and any(isinstance(target, str) for target in column):
         # Of texts and NaN numpy makes texts.
         refuse_missing(column, "target", find_labels(y))
     targets = np.asarray(column)

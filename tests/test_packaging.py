@@ -21,8 +21,9 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CORE = {"torch", "numpy", "safetensors", "pydantic", "pyyaml"}
 CONTRACT = (
-    "Cdil Chord Links Paramixer ParamixerBlock ParamixerClassifier ParamixerConfig ParamixerLayer ParamixerRegressor "
-    "TrainingOptions __version__ backend backends build_model build_optimizer clip_gradients data explain fit "
+    "Cdil Chord Links Paramixer ParamixerBlock ParamixerClassifier ParamixerConfig ParamixerEmbedder ParamixerLayer "
+    "ParamixerRegressor TrainingOptions __version__ backend backends build_model build_optimizer clip_gradients data "
+    "explain fit "
     "link_mix load paramix preset release_memory resolve"
 )
 # What works with the core alone.

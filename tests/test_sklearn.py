@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -11,14 +14,16 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import paramixer as pm
-from paramixer.sklearn import ParamixerClassifier, ParamixerRegressor
+from paramixer.sklearn import ParamixerClassifier, ParamixerEmbedder, ParamixerRegressor
+from paramixer.sklearn.weighting import hold_out, select_samples
 
 QUICK = {"epochs": 15, "channels": 8, "hidden": 8, "batch": 32, "learning_rate": 0.02}
 EXPECTED: dict[str, str] = {}
 
 
 @parametrize_with_checks(
-    [ParamixerClassifier(**QUICK), ParamixerRegressor(**QUICK)], expected_failed_checks=lambda estimator: EXPECTED
+    [ParamixerClassifier(**QUICK), ParamixerRegressor(**QUICK), ParamixerEmbedder(**QUICK)],
+    expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -122,9 +127,70 @@ def test_one_text_is_no_list_of_samples():
             call("good")
 
 
-@pytest.mark.parametrize("estimator", [ParamixerClassifier, ParamixerRegressor])
+@pytest.mark.parametrize("estimator", [ParamixerClassifier, ParamixerRegressor, ParamixerEmbedder])
 def test_the_docstring_has_every_parameter(estimator):
-    assert "_Estimator" not in estimator.__doc__
-    assert "What classifier and regressor share" not in estimator.__doc__
+    assert "SequenceEstimator" not in estimator.__doc__
+    assert "What all estimators share" not in estimator.__doc__
     for name in estimator().get_params():
         assert f"\n    {name}: " in estimator.__doc__
+
+
+SMALL = {"epochs": 2, "channels": 8, "hidden": 8}
+TEXTS, LABELS = ["good film", "bad film", "good one", "bad one"] * 6, ["pos", "neg"] * 12
+
+
+def test_columns_of_any_library_are_samples():
+    classifier = ParamixerClassifier(**SMALL).fit(TEXTS, LABELS)
+    expected = classifier.predict_proba(TEXTS[:3])
+    frame = pd.DataFrame({"text": TEXTS, "label": LABELS})
+    again = ParamixerClassifier(**SMALL).fit(frame[["text"]], frame["label"])
+    for column in (pd.Series(TEXTS, dtype="string"), pa.table({"t": TEXTS}), pl.Series(TEXTS), np.array(TEXTS, object)):
+        np.testing.assert_array_equal(again.predict_proba(column)[:3], expected)
+    with pytest.raises(ValueError, match="a table of 2 columns, with texts in 'text'; give one column"):
+        classifier.predict(frame)
+
+
+@pytest.mark.parametrize(
+    ("samples", "row"), [(["a", None], 1), (["a", float("nan")], 1), (pd.Series([pd.NA, "a"], dtype="string"), 0)]
+)
+def test_a_missing_sample_is_named_by_its_row(samples, row):
+    with pytest.raises(ValueError, match=f"sample {row} is .*, a missing value"):
+        ParamixerClassifier().fit(samples, [0, 1])
+
+
+def test_a_sample_has_the_same_answer_whoever_comes_along():
+    signals = [np.sin(np.arange(10 + n % 5)) for n in range(30)]
+    regressor = ParamixerRegressor(**SMALL).fit(signals, np.arange(30.0))
+    together = regressor.predict(signals)
+    np.testing.assert_array_equal(regressor.predict([signals[3]]), together[3:4])
+    np.testing.assert_array_equal(regressor.predict(np.stack([signals[0], signals[5]])), together[[0, 5]])
+    with pytest.raises(ValueError, match="give a list of samples, not one sequence"):
+        regressor.predict(signals[0])
+
+
+def test_fit_goes_on_with_a_warm_start_and_tells_how_it_went():
+    classifier = ParamixerClassifier(**SMALL, warm_start=True, baseline=True).fit(TEXTS, LABELS)
+    model = classifier.model_
+    assert classifier.fit(TEXTS, LABELS).model_ is model
+    assert classifier.n_iter_ == 2
+    assert len(classifier.loss_curve_) == len(classifier.validation_scores_) > 0
+    assert 0 <= classifier.baseline_score_ <= 1
+    with pytest.raises(ValueError, match="warm_start=True, but classes_ was"):
+        classifier.fit(TEXTS, ["x", "y"] * 12)
+
+
+def test_whole_weights_are_copies_and_equal_samples_are_held_out_together():
+    chosen = select_samples(["b", "a", "c"], np.array([0, 1, 0]), np.array([2.0, 1.0, 0.0]))
+    assert sorted(chosen.indices.tolist()) == [0, 0, 1]
+    assert chosen.weights is None
+    samples = [f"text {n // 2}" for n in range(40)]
+    train, validation = hold_out(samples, 0.1, 0)
+    assert len(validation) == 4
+    assert not {samples[index] for index in train} & {samples[index] for index in validation}
+
+
+def test_an_embedder_gives_named_features():
+    embedder = ParamixerEmbedder(**SMALL).set_output(transform="pandas").fit(TEXTS, LABELS)
+    frame = embedder.transform(TEXTS[:2])
+    assert frame.columns[0] == "paramixerembedder0"
+    assert len(frame) == 2

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from paramixer.nn.model import Paramixer
     from paramixer.ops import backend, backends, link_mix, paramix, release_memory
     from paramixer.recipes.presets import preset
-    from paramixer.sklearn import ParamixerClassifier, ParamixerRegressor
+    from paramixer.sklearn import ParamixerClassifier, ParamixerEmbedder, ParamixerRegressor
     from paramixer.training.factory import build_model
     from paramixer.training.fit import fit
     from paramixer.training.optimizer import build_optimizer
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         "ParamixerBlock",
         "ParamixerClassifier",
         "ParamixerConfig",
+        "ParamixerEmbedder",
         "ParamixerLayer",
         "ParamixerRegressor",
         "TrainingOptions",
@@ -69,6 +70,7 @@ _PUBLIC = {
     "ParamixerLayer": ("nn.layer", "ParamixerLayer"),
     "ParamixerClassifier": ("sklearn", "ParamixerClassifier"),
     "ParamixerConfig": ("nn.config", "ParamixerConfig"),
+    "ParamixerEmbedder": ("sklearn", "ParamixerEmbedder"),
     "ParamixerRegressor": ("sklearn", "ParamixerRegressor"),
     "TrainingOptions": ("training.options", "TrainingOptions"),
     "backend": ("ops", "backend"),
@@ -90,6 +92,7 @@ _PUBLIC = {
 # Packages of extras without which a public name cannot be loaded.
 _PACKAGES = {
     "ParamixerClassifier": ("accelerate", "rich", "scipy", "sklearn"),
+    "ParamixerEmbedder": ("accelerate", "rich", "scipy", "sklearn"),
     "ParamixerRegressor": ("accelerate", "rich", "scipy", "sklearn"),
     "fit": ("accelerate", "rich"),
     "load": ("accelerate", "pyarrow"),

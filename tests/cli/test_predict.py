@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import shutil
@@ -57,11 +58,11 @@ def run(folder, trained) -> Path:
 def test_predictions_are_the_same_in_every_format():
     assert RunFolder(Path("run")).read_record()["model"]["padding"] == "length"
     for suffix in ("csv", "jsonl", "parquet"):
-        assert main(["predict", "run", "reviews.csv", "--out", f"out/answers.{suffix}"]) == 0
+        assert main(["predict", "run", "reviews.csv", "--proba", "--out", f"out/answers.{suffix}"]) == 0
     with Path("out/answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [f"r{number}" for number in range(60)]
-    assert list(rows[0]) == ["name", "prediction", "probability_1", "probability_2"]
+    assert list(rows[0]) == ["name", "prediction", "probability", "probability_1", "probability_2"]
     for row in rows:
         shares = {label: float(row[f"probability_{label}"]) for label in ("1", "2")}
         assert sum(shares.values()) == pytest.approx(1)
@@ -80,7 +81,7 @@ def test_predictions_do_not_depend_on_the_batch_size():
         assert main(["predict", "run/model", "reviews.csv", "--batch", batch, "--out", "answers.jsonl"]) == 0
         answers.append([json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()])
     for one, other in zip(*answers, strict=True):
-        assert one["probability_1"] == pytest.approx(other["probability_1"], abs=1e-5)
+        assert one["probability"] == pytest.approx(other["probability"], abs=1e-5)
         assert one["name"] == other["name"]
 
 
@@ -132,6 +133,8 @@ def test_what_cannot_be_predicted_is_refused_in_one_line(capsys):
         ("run empty.csv", "not a single row"),
         ("run new.csv --batch 0", "batch=0; it must be at least 1"),
         ("run new.csv --out ./new.csv", "which would be lost"),
+        ("run new.csv --format csv", "--format csv is for standard input"),
+        ("run new.csv --out .", "predictions are written to"),
     ):
         assert main(["predict", *words.split()]) == 2, words
         error = capsys.readouterr().err
@@ -185,3 +188,48 @@ def test_report_writes_one_page(capsys):
         assert message in error
         assert error.count("\n") == 1
     assert not Path("report.html").exists()
+
+
+def feed(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.usefixtures("run")
+def test_lines_of_standard_input_become_rows_of_standard_output_and_nothing_else(capsys, monkeypatch):
+    feed(monkeypatch, b"good film\nbad\n")
+    assert main(["predict", "run", "-"]) == 0
+    out, error = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["id"] for row in rows] == ["0", "1"]
+    assert list(rows[0]) == ["id", "prediction", "probability"]
+    assert "symbols were unknown to the model, in 1 of 2 inputs" in error
+    feed(monkeypatch, b'{"name": "one", "review": "good"}\n')
+    assert main(["predict", "run", "-", "--format", "jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "one"
+    feed(monkeypatch, b"name,words\none,good\n")
+    assert main(["predict", "run", "-", "--format", "csv"]) == 2
+    assert "standard input" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("run")
+def test_what_is_longer_than_the_model_is_cut_or_read_in_windows_and_either_is_reported(capsys):
+    Path("new.csv").write_text(f"name,review\nlong,{'good ' * 50}\nshort,bad\n")
+    assert main(["predict", "run", "new.csv", "--out", "cut.csv"]) == 0
+    assert "1 of 2 inputs is longer than 36 and was cut; --windows reads them whole" in capsys.readouterr().out
+    assert main(["predict", "run", "new.csv", "--windows", "--out", "whole.csv"]) == 0
+    assert "1 of 2 inputs is longer than 36 and was read in windows" in capsys.readouterr().out
+    cut, whole = (list(csv.DictReader(Path(name).read_text().splitlines())) for name in ("cut.csv", "whole.csv"))
+    assert cut[0]["probability"] != whole[0]["probability"]
+    assert cut[1] == whole[1]
+
+
+@pytest.mark.usefixtures("run")
+def test_no_cell_of_a_csv_is_a_formula_unless_it_is_asked_for():
+    names = ["=1+1", "+a", "-a", "@a", "-5", "+1.5e3", "plain"]
+    Path("new.csv").write_text("name,review\n" + "".join(f"{name},good\n" for name in names))
+    assert main(["predict", "run", "new.csv", "--out", "safe.csv"]) == 0
+    with Path("safe.csv").open(newline="") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["'=1+1", "'+a", "'-a", "'@a", *names[4:]]
+    assert main(["predict", "run", "new.csv", "--no-escape", "--out", "raw.csv"]) == 0
+    with Path("raw.csv").open(newline="") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == names

@@ -20,7 +20,7 @@ SURFACE = {
     "train": "TASK --source --text --label --weight --length --model --recipe --epochs --minutes --balance --baseline "
     "--no-baseline --batch --learning-rate --folds --out --seed --resume --config --set --print-config --help-all",
     "evaluate": "RUN --split --batch",
-    "predict": "RUN FILE --out --text --id --batch",
+    "predict": "RUN FILE --out --proba --windows --text --id --format --no-escape --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
     "report": "RUNS --out --sequences --batch",
     "models": "--preset --length --match",

@@ -95,6 +95,12 @@ class Vocabulary:
             ids = np.array([self._encode_word(word, place) for place, word in enumerate(text.split()[:most])], np.int64)
         return np.concatenate([np.array(first, np.int64), ids])
 
+    def count_unknown(self, text: str) -> int:
+        """Return how many symbols of raw input the vocabulary lacks."""
+        if self.unit == "character":
+            return int((self._find_ids(text.upper() if self.fold_case else text) < 0).sum())
+        return sum(word not in self._ids for word in (text.upper() if self.fold_case else text).split())
+
     def document(self) -> dict[str, Any]:
         """Return all fields as JSON can hold them."""
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "symbols": list(self.symbols)}
@@ -120,8 +126,7 @@ class Vocabulary:
     def _encode_characters(self, text: str) -> NDArray[np.int64]:
         if self.fold_case:
             text = text.upper()
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
-        ids = self._table[np.minimum(points, len(self._table) - 1)]
+        ids = self._find_ids(text)
         is_unknown = ids < 0
         if is_unknown.any():
             if self.unknown is None:
@@ -129,6 +134,11 @@ class Vocabulary:
                 raise ValueError(f"{text[place]!r} at position {place} is not in the vocabulary")
             ids = np.where(is_unknown, self.unknown, ids)
         return ids
+
+    def _find_ids(self, text: str) -> NDArray[np.int64]:
+        """Return the id of every character, -1 for those that the vocabulary lacks."""
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+        return self._table[np.minimum(points, len(self._table) - 1)]
 
     def _encode_word(self, word: str, place: int) -> int:
         word = word.upper() if self.fold_case else word

@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from paramixer.data.task import Sequences
-from paramixer.training.batches import Collate, load_batches, take_share
+from paramixer.training.batches import Batch, Collate, load_batches, take_share
 from paramixer.training.distributed import autocast
 from paramixer.training.loop import call_model
 
@@ -25,6 +25,7 @@ def predict_split(
     workers: int = 0,
     precision: str = "float32",
     tick: Callable[[int], None] = lambda count: None,
+    call: Callable[[nn.Module, Batch], Tensor] = call_model,
 ) -> tuple[Tensor, Tensor]:
     """Return answers ``[items, outputs]`` or ``[items]``, and targets ``[items]``, in the order of the split.
 
@@ -37,6 +38,7 @@ def predict_split(
         workers: processes that load data.
         precision: float32 or bf16.
         tick: called with the number of sequences that are done; what it raises ends the prediction.
+        call: what is asked of the model, by default its answers.
     """
     was_training = model.training
     model.eval()
@@ -48,7 +50,7 @@ def predict_split(
     try:
         for part in load_batches(sequences, parts, collate, workers):
             with autocast(accelerator, precision):
-                answer = call_model(model, part.to(accelerator.device))
+                answer = call(model, part.to(accelerator.device))
             answers.append(answer.float().cpu())
             targets.append(part.targets)
             tick(len(part.targets) * accelerator.num_processes)

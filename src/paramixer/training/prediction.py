@@ -1,32 +1,28 @@
-"""Predictions for a whole file, streamed from one file to another."""
+"""A trained model that reads raw inputs: predictions, probabilities and features."""
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from paramixer.data.errors import DataError
-from paramixer.data.formats import unlabeled
-from paramixer.data.formats.unlabeled import UnlabeledSequence
-from paramixer.data.progress import Progress, no_progress
+from paramixer.data.formats.in_memory_columns import list_samples
 from paramixer.data.samples import Item
 from paramixer.data.task import TaskInfo
 from paramixer.nn.pretrained import PretrainedModel
-from paramixer.training.batches import build_collate
+from paramixer.nn.sequence_model import SequenceModel
+from paramixer.training.batches import Batch, build_collate
 from paramixer.training.factory import load_model
 from paramixer.training.loop import call_model
-from paramixer.training.runs.folder import find_model_folder, read_inputs
+from paramixer.training.raw_inputs import InputSummary, ModelInput, RawInput, read_inputs
+from paramixer.training.runs import folder as run_folder
 
 # Among so many batches, sequences of similar length are predicted together.
 _BUCKET_BATCHES = 16
@@ -34,24 +30,67 @@ _BUCKET_BATCHES = 16
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
+class Answer(NamedTuple):
+    """What a model makes of one input."""
+
+    id: str
+    """The source's name for the input, or its number."""
+    numbers: NDArray[np.float64]
+    """Logits ``[classes]``, or features ``[width]``; a single value ``[]``. With windows their mean."""
+
+
+@dataclass
 class TrainedModel:
-    """A model with what it was trained on, ready for raw inputs."""
+    """A model with what it was trained on, ready for raw inputs.
+
+    Inputs are texts, sequences of numbers ``[length]`` or ``[length, features]``, or token ids: a list, an array, or a
+    column of pandas, polars or Arrow. They are read as the training data was. What is longer than the model is cut, as
+    it was in training; with ``windows=True`` it is read whole, in windows whose answers are averaged.
+    """
 
     model: PretrainedModel
     """In evaluation mode."""
     info: TaskInfo
     """Vocabulary, classes and length of its data."""
+    last_inputs: InputSummary | None = field(default=None, compare=False)
+    """How the inputs of the last call were read: how many were cut, how many symbols were unknown."""
 
-    def predict(self, inputs: Iterable[Any], batch: int = 32) -> list[Row]:
-        """Return a prediction, and the probability of each class, for every raw input: a text or numbers."""
-        if isinstance(inputs, str | bytes):
-            raise ValueError("give a list of samples, not one text")
-        sequences = (
-            UnlabeledSequence(str(number), unlabeled.encode(value, self.info, f"input {number}"))
-            for number, value in enumerate(inputs)
-        )
-        return [row for _, row in predict_rows(self.model, self.info, sequences, batch)]
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of the probabilities; empty for a model that predicts values."""
+        return self.info.classes
+
+    def predict(self, inputs: Iterable[Any], batch: int = 32, *, windows: bool = False) -> list[Row]:
+        """Return a prediction, and the probability of each class, for every raw input.
+
+        Args:
+            inputs: as the class says.
+            batch: batch size.
+            windows: whether inputs longer than the model are read whole.
+        """
+        return [make_row(answer.numbers, self.info) for answer in self._run(inputs, batch, windows, call_model)]
+
+    def predict_proba(self, inputs: Iterable[Any], batch: int = 32, *, windows: bool = False) -> NDArray[np.float64]:
+        """Return probabilities ``[inputs, classes]``, in the order of :attr:`classes`. Arguments as for predict."""
+        if self.info.target == "value":
+            raise ValueError("this model predicts a value and has no probabilities; use predict")
+        answers = [softmax(answer.numbers) for answer in self._run(inputs, batch, windows, call_model)]
+        return np.array(answers, np.float64).reshape(-1, len(self.classes))
+
+    def features(self, inputs: Iterable[Any], batch: int = 32, *, windows: bool = False) -> NDArray[np.float64]:
+        """Return what the last linear layer reads, ``[inputs, width]``. Arguments as for predict."""
+        if not isinstance(self.model, SequenceModel):
+            raise ValueError(f"a model of type {type(self.model).__name__} has no features; use predict")
+        rows = [answer.numbers for answer in self._run(inputs, batch, windows, call_features)]
+        return np.stack(rows) if rows else np.empty((0, 0))
+
+    def _run(
+        self, inputs: Iterable[Any], batch: int, windows: bool, call: Callable[[Any, Batch], Tensor]
+    ) -> Iterator[Answer]:
+        samples = enumerate(list_samples(inputs))
+        raw = (RawInput(str(number), value, f"input {number}") for number, value in samples)
+        self.last_inputs = InputSummary(self.info.length)
+        return run_model(self.model, self.info, read_inputs(raw, self.info, self.last_inputs, windows), batch, call)
 
 
 def load(folder: str | Path) -> TrainedModel:
@@ -60,135 +99,62 @@ def load(folder: str | Path) -> TrainedModel:
     Args:
         folder: where ``paramixer train`` or :func:`paramixer.fit` wrote the run.
     """
-    path = find_model_folder(Path(folder))
-    info, _ = read_inputs(path)
+    path = run_folder.find_model_folder(Path(folder))
+    info, _ = run_folder.read_inputs(path)
     return TrainedModel(load_model(path).eval(), info)
 
 
-def predict_file(
-    run: Path,
-    file: Path,
-    out: Path,
-    *,
-    text: str | None = None,
-    id_column: str | None = None,
-    batch: int = 32,
-    progress: Progress = no_progress,
-) -> int:
-    """Predict every sequence of a file, write a row for each, and return their number.
+@torch.no_grad()
+def run_model(
+    model: PretrainedModel,
+    info: TaskInfo,
+    inputs: Iterable[ModelInput],
+    batch: int,
+    call: Callable[[Any, Batch], Tensor] = call_model,
+) -> Iterator[Answer]:
+    """Yield the model's answer to every input, in order; inputs of similar length share a batch.
 
     Args:
-        run: the run folder, or a model folder.
-        file: a table, FASTA, numpy arrays, or a folder of .txt.
-        out: .csv, .jsonl or .parquet; it appears when it is complete.
-        text: column of the sequences; by default that of the training data.
-        id_column: column that names them, copied to the output; by default that of the training data, or id.
-        batch: batch size.
-        progress: counts sequences.
+        model: is put into evaluation mode.
+        info: about the task that it was trained on.
+        inputs: as it reads them.
+        batch: windows per batch.
+        call: what is asked of the model, by default logits or values.
     """
     if batch < 1:
         raise ValueError(f"batch={batch}; it must be at least 1")
-    if out.resolve() == file.resolve():
-        raise ValueError(f"--out {out} is the file to be read, which would be lost; write elsewhere")
-    trained, count = load(run), 0
-    info = trained.info
-    with open_writer(out) as write:
-        sequences = progress(unlabeled.read(file, info, text, id_column), "predicting")
-        id_name = unlabeled.find_id_column(file, info, id_column) or "id"
-        for name, row in predict_rows(trained.model, info, sequences, batch):
-            write({id_name: name, **row})
-            count += 1
-        if not count:
-            raise DataError("there is not a single sequence in it", file)
-    return count
-
-
-@torch.no_grad()
-def predict_rows(
-    model: PretrainedModel, info: TaskInfo, sequences: Iterable[UnlabeledSequence], batch: int
-) -> Iterator[tuple[str, Row]]:
-    """Yield the id of every sequence, in order, and a row of its prediction and the probability of each class."""
     model.eval()
     collate = build_collate(info, model.config)
-    stream = iter(sequences)
+    stream = iter(inputs)
     while chunk := list(islice(stream, batch * _BUCKET_BATCHES)):
-        order = sorted(range(len(chunk)), key=lambda index: -len(chunk[index].sequence))
-        rows: dict[int, Row] = {}
-        for start in range(0, len(order), batch):
-            part = order[start : start + batch]
-            items = [Item(torch.from_numpy(chunk[index].sequence), torch.tensor(0)) for index in part]
-            answers = call_model(model, collate(items))
-            rows |= {index: _make_row(answer, info) for index, answer in zip(part, answers, strict=True)}
-        yield from ((sequence.id, rows[index]) for index, sequence in enumerate(chunk))
+        pieces = [(number, window) for number, source in enumerate(chunk) for window in source.windows]
+        pieces.sort(key=lambda piece: -len(piece[1]))
+        answers: dict[int, list[NDArray[np.float64]]] = {number: [] for number in range(len(chunk))}
+        for start in range(0, len(pieces), batch):
+            part = pieces[start : start + batch]
+            items = [Item(torch.from_numpy(window), torch.tensor(0)) for _, window in part]
+            results = call(model, collate(items)).double().cpu().numpy()
+            for (number, _), result in zip(part, results, strict=True):
+                answers[number].append(result)
+        yield from (Answer(source.id, np.mean(answers[number], 0)) for number, source in enumerate(chunk))
 
 
-def _make_row(answer: Tensor, info: TaskInfo) -> Row:
+def call_features(model: SequenceModel, batch: Batch) -> Tensor:
+    """Return what the last linear layer reads of a batch."""
+    return model.features(batch.inputs) if batch.lengths is None else model.features(batch.inputs, batch.lengths)
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities of logits along the last axis."""
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)  # type: ignore[no-any-return]
+
+
+def make_row(answer: NDArray[np.float64], info: TaskInfo) -> Row:
+    """Return the prediction, and for classes the probability of each."""
     if info.target == "value":
         return {"prediction": float(answer)}
-    probabilities = answer.double().softmax(-1).tolist()
+    probabilities = softmax(answer).tolist()
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     shares = {f"probability_{label}": share for label, share in zip(info.classes, probabilities, strict=True)}
     return {"prediction": info.classes[best], **shares}
-
-
-@contextmanager
-def open_writer(path: Path) -> Iterator[Callable[[Row], None]]:
-    """Give a function that takes rows; the file appears, complete, when the context ends without an error."""
-    writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
-    if path.suffix not in writers:
-        raise ValueError(f"{path}: predictions are written to {', '.join(writers)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.new")
-    try:
-        with writers[path.suffix](unfinished) as write:
-            yield write
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def _write_csv(path: Path) -> Iterator[Callable[[Row], None]]:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        first = True
-
-        def write(row: Row) -> None:
-            nonlocal first
-            if first:
-                writer.writerow(row)
-                first = False
-            writer.writerow(row.values())
-
-        yield write
-
-
-@contextmanager
-def _write_jsonl(path: Path) -> Iterator[Callable[[Row], None]]:
-    with path.open("w", encoding="utf-8") as file:
-        yield lambda row: print(json.dumps(row, ensure_ascii=False), file=file)
-
-
-@contextmanager
-def _write_parquet(path: Path) -> Iterator[Callable[[Row], None]]:
-    rows: list[Row] = []
-    writers: list[Any] = []
-    with path.open("wb") as file:
-
-        def flush() -> None:
-            table = pa.Table.from_pylist(rows)
-            if not writers:
-                writers.append(pq.ParquetWriter(file, table.schema))
-            writers[0].write_table(table)
-            rows.clear()
-
-        def write(row: Row) -> None:
-            rows.append(row)
-            if len(rows) == 10_000:
-                flush()
-
-        yield write
-        if rows:
-            flush()
-        if writers:
-            writers[0].close()

@@ -36,10 +36,17 @@ def read(source: Path, info: TaskInfo, text: str | None = None, id: str | None =
         text: the column of the sequences; by default as in training.
         id: the column that names them; by default as in training, or "id".
     """
+    for place, name, value in read_values(source, info, text, id):
+        yield UnlabeledSequence(name, encode(value, info, place))
+
+
+def read_values(
+    source: Path, info: TaskInfo, text: str | None = None, id: str | None = None
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield place, name and raw value of every sequence of a source, in its order. Arguments as for :func:`read`."""
     if not source.exists():
         raise DataError("there is no such file or folder", source)
-    for place, name, value in _read_raw(source, info, text, id):
-        yield UnlabeledSequence(name, encode(value, info, place))
+    yield from _read_raw(source, info, text, id)
 
 
 def find_id_column(source: Path, info: TaskInfo, id: str | None = None) -> str | None:

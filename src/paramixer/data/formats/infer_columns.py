@@ -41,6 +41,8 @@ def choose_columns(path: Path, text: str | None, label: str | None, split: str |
     Raises:
         DataError: a guess could be wrong; the message names the columns and the flag that helps.
     """
+    if text is not None and text == label:
+        raise DataError(f"--text and --label both name {text!r}, so that each target would be its own input", path)
     given = [name for name in (text, label, split, id) if name is not None]
     # Columns that do not exist are refused before anything is inferred from the others.
     next(tables.read(path, given, nulls=True))

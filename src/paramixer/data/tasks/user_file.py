@@ -108,6 +108,7 @@ def load(
             cls=True,
             strict=strict,
             longest=LONGEST,
+            inspect=True,
         )
         return dataclasses.replace(info, notes=(*file.notes, *info.notes), variable_length=True)
 

@@ -90,17 +90,23 @@ def write_samples(
     if census.features is None and vocabulary is None:
         pairs = _pair_with_splits(preparation.track(read(), "characters", len(splits)), splits, source)
         vocabulary = _collect_vocabulary((sample for sample, split in pairs if split == "train"), cls, strict)
+    lengths = _measure_all(census, vocabulary)
+    chosen = length or choose_length(lengths, longest, inspect)
+    inferred: dict[str, Any] = {}
+    if inspect:
+        inferred = {"cut": _describe_cut(lengths, chosen, length is not None), **_describe_splits(census, kind)}
     info = TaskInfo(
         name=name,
         preset=preset,
         metric=metric or ("accuracy" if kind == "class" else "mse"),
         target=kind,
-        length=length or choose_length(_measure_all(census, vocabulary), longest, inspect),
+        length=chosen,
         classes=names,
         vocabulary=vocabulary if census.features is None else None,
         features=census.features,
         settings=settings,
         notes=_find_notes(census, splits, kind) if inspect else find_duplicates(census, splits),
+        inferred=inferred,
     )
     dtype = "float32" if info.vocabulary is None else info.vocabulary.dtype
     unknown: Counter[str] = Counter()
@@ -127,7 +133,7 @@ def choose_length(lengths: NDArray[np.int64], most: int | None = None, spare_out
     """
     chosen = int(lengths.max())
     if spare_outliers:
-        usual = int(np.quantile(lengths, _QUANTILE, method="higher"))
+        usual = int(np.quantile(lengths, _QUANTILE, method="inverted_cdf"))
         if chosen > _FAR * usual:
             chosen = min(chosen, -(-usual // _ROUNDED) * _ROUNDED if usual > _ROUNDED else usual)
     return max(2, chosen if most is None else min(chosen, most))
@@ -135,6 +141,18 @@ def choose_length(lengths: NDArray[np.int64], most: int | None = None, spare_out
 
 def _measure_all(census: Census, vocabulary: Vocabulary | None) -> NDArray[np.int64]:
     return np.array(census.lengths, np.int64) + (vocabulary is not None and vocabulary.cls is not None)
+
+
+def _describe_cut(lengths: NDArray[np.int64], chosen: int, given: bool) -> dict[str, Any]:
+    """Return why the length was chosen and what is cut; see :attr:`TaskInfo.inferred`."""
+    longest, cut = int(lengths.max()), int((lengths > chosen).sum())
+    reason = "longest" if not cut else "usual" if cut <= (1 - _QUANTILE) * len(lengths) + 1 else "most"
+    return {"reason": "given" if given else reason, "sequences": cut, "of": len(lengths), "longest": longest}
+
+
+def _describe_splits(census: Census, kind: str) -> dict[str, Any]:
+    """Return how splits are cut; see :attr:`TaskInfo.inferred`."""
+    return {"stratified": kind == "class", "validation_cut": "validation" not in census.splits}
 
 
 def _find_notes(census: Census, splits: list[str], kind: str) -> tuple[str, ...]:

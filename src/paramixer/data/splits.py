@@ -143,7 +143,9 @@ def _cut_classes(order: list[int], classes: Sequence[str], sizes: Mapping[str, i
             if sum(counts.values()) < size and counts[label] < most[label]:
                 counts[label] += 1
         parts[split] = [
-            index for label, indices in members.items() for index in indices[taken[label] : taken[label] + counts[label]]
+            index
+            for label, indices in members.items()
+            for index in indices[taken[label] : taken[label] + counts[label]]
         ]
         taken = {label: taken[label] + counts[label] for label in members}
     return parts

@@ -19,6 +19,7 @@ from pyarrow import parquet
 from paramixer.data import load
 from paramixer.data.errors import DataError
 from paramixer.data.tasks.user_file import LONGEST
+from paramixer.data.vocabulary import AMINO_ACIDS
 
 _COUNT = 30
 
@@ -304,7 +305,9 @@ def test_letters_that_are_no_bases_are_refused_in_strict_mode(tmp_path):
 
 def test_proteins_are_not_taken_for_bases(tmp_path):
     path = _fasta(tmp_path / "a.fa", letters="MEEPQSDLFI")
-    assert "letters are not bases; put other sequences into a table" in _fails(path)
+    task = load("own", path)
+    assert (task.vocabulary, task.settings["alphabet"]) == (AMINO_ACIDS, "protein")
+    assert "letters are not bases; put other sequences into a table" in _fails(path, alphabet="dna")
 
 
 # numpy

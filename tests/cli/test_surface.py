@@ -17,8 +17,8 @@ DATA = (
     "--strict --train --validation --test --difficulty --size --windows --shortest --stride"
 )
 SURFACE = {
-    "train": "TASK FILES --source --text --label --length --model --recipe --epochs --minutes --batch --learning-rate --out "
-    "--seed --resume --config --set --print-config --help-all",
+    "train": "TASK FILES --source --text --label --length --model --recipe --epochs --minutes --batch --learning-rate "
+    "--out --seed --resume --config --set --print-config --help-all",
     "evaluate": "RUN --split --batch",
     "predict": "RUN FILE --out --text --id --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",

@@ -50,7 +50,8 @@ def _describe_target(info: TaskInfo, found: dict[str, Any]) -> str:
 def _describe_split(found: dict[str, Any]) -> str:
     shares = "a random share of every class" if found.get("stratified") else "a random share"
     if "split" not in found:
-        return f"splits: {shares} for validation and for test (--validation, --test, or --split COLUMN)"
+        names = ", or --split COLUMN" if found["target"].startswith("column") else ""
+        return f"splits: {shares} for validation and for test (--validation, --test{names})"
     cut = f", and {shares} of train for validation (--validation)" if found.get("validation_cut") else ""
     flag = " (--split)" if found["split"].startswith("column") else ""
     return f"splits: {found['split']}{flag}{cut}"

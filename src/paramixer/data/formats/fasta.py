@@ -48,6 +48,8 @@ class Letters(NamedTuple):
     """Letters, and blanks, that are no fault."""
     table: bytes
     """What every letter is read as."""
+    dropped: bytes = _BLANKS
+    """What is left out."""
 
 
 DNA = Letters(
@@ -65,6 +67,8 @@ PROTEIN = Letters(
     _BLANKS + (_AMINO + _AMINO_RARE).upper() + (_AMINO + _AMINO_RARE).lower(),
     bytes(ord(chr(letter).upper()) if chr(letter).upper().encode() in _AMINO else ord("X") for letter in range(128))
     + b"X" * 128,
+    # The end of the translation is no letter.
+    _BLANKS + b"*",
 )
 """The twenty amino acids; all other letters are read as X."""
 
@@ -123,7 +127,7 @@ def read_records(path: Path, strict: bool = False, letters: Letters = DNA) -> It
         elif header is not None:
             unknown += header.count_unknown(piece, line, strict, letters)
             # CPython extends a local string in place, so a chromosome is never held twice.
-            sequence += piece.translate(letters.table, _BLANKS).decode("ascii")
+            sequence += piece.translate(letters.table, letters.dropped).decode("ascii")
         elif content := piece.lstrip(_BLANKS):
             hint = "; convert FASTQ to FASTA first" if content.startswith(b"@") else ""
             begin = line + piece[: len(piece) - len(content)].count(b"\n")

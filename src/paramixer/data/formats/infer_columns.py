@@ -80,12 +80,17 @@ def _find_named(
 
 def _find_only_long(table: Tables, names: list[str]) -> str:
     columns = [name for name in names if _is_long(table, name)]
-    files = [name for name in names if media.find_kind(_read_first(table, name))]
+    files = [name for name in names if find_files(table, name)]
     # Texts are meant rather than the files beside them.
     columns = [name for name in columns if name not in files] or files or columns
     if len(columns) != 1:
         raise _make_unclear_error(table, columns or names, "texts or sequences", "--text")
     return columns[0]
+
+
+def find_files(table: Tables, name: str) -> str | None:
+    """Return which kind of files a column names; None if it holds anything else."""
+    return media.find_kind(_read_first(table, name))
 
 
 def _is_long(table: Tables, name: str) -> bool:

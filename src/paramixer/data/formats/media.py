@@ -34,9 +34,14 @@ class Decoder:
     """What was found; see :attr:`paramixer.data.TaskInfo.inferred`."""
 
     @property
+    def kind(self) -> str:
+        """Which kind of files it is for."""
+        return IMAGES if isinstance(self.files, PictureDecoder) else SOUNDS
+
+    @property
     def suffixes(self) -> tuple[str, ...]:
         """Endings of the names of the files."""
-        return SUFFIXES[IMAGES if isinstance(self.files, PictureDecoder) else SOUNDS]
+        return SUFFIXES[self.kind]
 
     @property
     def vocabulary(self) -> Vocabulary | None:

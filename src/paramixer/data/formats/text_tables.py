@@ -205,6 +205,8 @@ def _read_wide_lines(source: Lines, file: BinaryIO) -> Iterator[tuple[int, str]]
         yield from _number_lines(source, partial(wrapper.readline, _LONGEST), "")
     except UnicodeDecodeError as error:
         raise make_decode_error(error, source.path) from error
+    except UnicodeError as error:
+        raise DataError(f"not {source.encoding} ({error}); give its encoding with --encoding", source.path) from error
     finally:
         wrapper.detach()
 

@@ -13,8 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import alphabets, archives, arrays, compression, fasta, media, tables, text_tables, texts
-from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_sequence
+from paramixer.data.formats import (
+    alphabets,
+    archives,
+    arrays,
+    compression,
+    fasta,
+    infer_columns,
+    media,
+    tables,
+    text_tables,
+    texts,
+)
+from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_numbers, parse_sequence
 from paramixer.data.formats.columns import find_columns, join_names
 from paramixer.data.formats.encodings import check_encoding
 from paramixer.data.formats.tables import Tables
@@ -110,7 +121,7 @@ def _read_raw(
     decoder = media.restore_decoder(info.settings)
     if tables.is_table(source):
         table = tables.open_tables([source], encoding)
-        column = _choose_column(table.read_names(), info, text, source)
+        column = text or _find_files(table, info, decoder) or _choose_column(table.read_names(), info, text, source)
         yield from _read_cells(table, column, info, _find_id_column(table.read_names(), info, id, source), decoder)
     elif fasta.is_fasta(source):
         letters = fasta.PROTEIN if info.vocabulary == AMINO_ACIDS else fasta.DNA
@@ -139,6 +150,14 @@ def _choose_column(names: list[str], info: TaskInfo, text: str | None, source: P
     if column is None:
         raise DataError(f"which column holds the sequences? Name it with --text; it has {join_names(names)}", source)
     return column
+
+
+def _find_files(table: Tables, info: TaskInfo, decoder: media.Decoder | None) -> str | None:
+    """Return the only column that names images or sounds, for a model that was trained on a folder of them."""
+    if decoder is None or info.settings.get("text") is not None:
+        return None
+    names = [name for name in table.read_names() if infer_columns.find_files(table, name) == decoder.kind]
+    return names[0] if len(names) == 1 else None
 
 
 def _read_cells(
@@ -193,8 +212,12 @@ def _number_lines(source: Lines, info: TaskInfo) -> Iterator[tuple[str, str, Any
         content = line.rstrip("\r\n")
         if content.strip():
             place = f"{source.path}, line {line_number}"
-            is_numbers = info.vocabulary is None or info.vocabulary.unit == "number"
-            yield place, str(number), parse_sequence(content, is_numbers, "the line", place)
+            value: Any = content
+            if info.vocabulary is None or info.vocabulary.unit == "number":
+                value = parse_numbers(content)
+                if value is None:
+                    raise DataError(f"{abbreviate(content)} is not a list of numbers, which the model reads", place)
+            yield place, str(number), value
             number += 1
 
 

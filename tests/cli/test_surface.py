@@ -25,7 +25,7 @@ SURFACE = {
     "report": "RUNS --out --sequences --batch",
     "models": "--preset --length --match",
     "data list": "",
-    "data prepare": f"TASK FILES {DATA} --seed --picture",
+    "data prepare": f"TASK {DATA} --seed --picture",
     "bench": f"{CHAIN} --only --rounds --threads --quick",
     "cost": f"{CHAIN} --checkpoint-every --backend --gflops --bandwidth --measure --threads",
 }

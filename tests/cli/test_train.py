@@ -257,7 +257,18 @@ def test_several_files_and_flags_of_files(tmp_path, monkeypatch, capsys):
     for part in range(2):
         rows = "".join(f"café {part} {number},{number % 2}\n" for number in range(20))
         (tmp_path / f"part{part}.csv").write_text(f"text,label\n{rows}", encoding="latin-1")
-    small = "--encoding latin-1 --batch 4 --set training.steps=2 --set model.channels=4 --set model.hidden=4".split()
+    small = [
+        "--encoding",
+        "latin-1",
+        "--batch",
+        "4",
+        "--set",
+        "training.steps=2",
+        "--set",
+        "model.channels=4",
+        "--set",
+        "model.hidden=4",
+    ]
     assert main(["train", "part0.csv", "part1.csv"]) == 2
     assert "part0.csv, line 2: not UTF-8" in capsys.readouterr().err
     assert main(["train", "part0.csv", "part1.csv", *small]) == 0

@@ -149,7 +149,7 @@ def test_a_stream_of_numbers_and_its_faults():
         (b"1 2\nx y\n", "stdin, line 2: 'x y' is not a list of numbers, which the model reads"),
         (b"", "stdin: there is not a single sequence in it"),
         (b'{"other": 1}\n', "stdin, line 1: there is no column 'values'; there are other"),
-        (gzip.compress(b"1 2\n" * 999)[:-9], "stdin, line 1: reading stopped: damaged or not complete"),
+        (gzip.compress(b"1 2\n" * 999)[:-9], "stdin, line 1000: reading stopped: damaged or not complete"),
     ):
         with pytest.raises(DataError) as caught:
             list(unlabeled.read_stream(Pipe(content), info))

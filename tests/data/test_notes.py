@@ -63,5 +63,5 @@ def test_a_target_that_is_its_own_input_is_refused(tmp_path, name):
         np.savez(path, text=np.zeros((20, 5)), y=np.arange(20))
     else:
         write(path, texts({"a": 5, "b": 5}))
-    with pytest.raises(DataError, match="--text and --label both name 'text', so that each target would be its own"):
+    with pytest.raises(DataError, match="--text and --label both name 'text'; each target would be its own input"):
         load(path, text="text", label="text")

@@ -42,9 +42,7 @@ def choose_columns(table: Tables, text: str | None, label: str | None, split: st
         DataError: a guess could be wrong; the message names the columns and the flag that helps.
     """
     if text is not None and text == label:
-        raise DataError(
-            f"--text and --label both name {text!r}, so that each target would be its own input", table.name
-        )
+        raise DataError(f"--text and --label both name {text!r}; each target would be its own input", table.name)
     given = [name for name in (text, label, split, id) if name is not None]
     # Columns that do not exist are refused before anything is inferred from the others.
     next(table.read(given, nulls=True))

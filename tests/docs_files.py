@@ -10,6 +10,8 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
+import soundfile
+from PIL import Image
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz "
 
@@ -26,11 +28,31 @@ def write_all(folder: Path) -> None:
         (folder / "papers" / field).mkdir(parents=True)
         for number in range(12):
             (folder / "papers" / field / f"{number}.txt").write_text("".join(draw.choices(_LETTERS, k=80)))
+    for number in (1, 2):
+        _write_table(folder / f"part{number}.csv", ("review", "stars"), draw, ("1", "2"))
+    for species in ("fly", "human"):
+        records = (f">{species}{number}\n{''.join(draw.choices('ACGT', k=90))}\n" for number in range(20))
+        (folder / f"{species}.fa").write_text("".join(records))
+    _write_class_folders(folder, draw)
     for name in ("hfdna", "mtcdna", "folder"):
         (folder / name).mkdir()
         for species in ("one", "two"):
             records = (f">{species}{number}\n{''.join(draw.choices('ACGT', k=5100))}\n" for number in range(12))
             (folder / name / f"{species}.fa").write_text("".join(records))
+
+
+def _write_class_folders(folder: Path, draw: random.Random) -> None:
+    """Write folders of letters in Latin-1, of pictures and of voices."""
+    noise = np.random.default_rng(0)
+    for number in range(24):
+        for kind in ("letters", "pictures", "voices"):
+            (folder / kind / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        name = Path("ab"[number % 2], str(number))
+        text = "né " + "".join(draw.choices(_LETTERS, k=40))
+        (folder / "letters" / name).with_suffix(".txt").write_text(text, encoding="latin-1")
+        pixels = noise.integers(0, 256, (20, 24, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save((folder / "pictures" / name).with_suffix(".png"))
+        soundfile.write((folder / "voices" / name).with_suffix(".wav"), noise.uniform(-1, 1, 800), 8000)
 
 
 def _write_table(path: Path, columns: tuple[str, ...], draw: random.Random, classes: tuple[str, ...]) -> None:

@@ -13,12 +13,13 @@ from paramixer.cli import main
 
 CHAIN = "--heads --length --batch --channels --inputs --hidden --protocol --links --factors"
 DATA = (
-    "--source --length --text --label --labels --target --split --id --weight --encoding --strict --train --validation "
-    "--test --difficulty --size --windows --shortest --stride"
+    "--source --length --text --label --labels --target --split --id --weight --encoding --alphabet --image-size "
+    "--rate --strict --train --validation --test --difficulty --size --windows --shortest --stride"
 )
 SURFACE = {
-    "train": "TASK --source --text --label --weight --length --model --recipe --epochs --minutes --balance --baseline "
-    "--no-baseline --batch --learning-rate --folds --out --seed --resume --config --set --print-config --help-all",
+    "train": "TASK FILES --source --text --label --weight --length --model --recipe --epochs --minutes --balance "
+    "--baseline --no-baseline --batch --learning-rate --folds --out --seed --resume --config --set --print-config "
+    "--help-all",
     "evaluate": "RUN --split --batch",
     "predict": "RUN FILE --out --proba --windows --text --id --format --no-escape --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
@@ -86,7 +87,7 @@ def test_train_shows_the_few_flags_that_people_use_in_groups(capsys):
     assert len(text.splitlines()) < 60
     for group in ("Data", "Model", "Training", "Run", "All settings"):
         assert f"─ {group} ─" in text
-    assert len(SURFACE["train"].split()) <= 25
+    assert len(SURFACE["train"].split()) <= 26
 
 
 # What a command's help may import of the package: it imports nothing else.

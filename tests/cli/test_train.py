@@ -249,3 +249,37 @@ def test_a_terminal_is_not_needed_and_ctrl_c_says_how_to_go_on():
     assert process.returncode == 130
     assert "go on with: paramixer train --resume run" in errors
     assert list(Path("run/state").iterdir())
+
+
+def test_several_files_and_flags_of_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
+    for part in range(2):
+        rows = "".join(f"café {part} {number},{number % 2}\n" for number in range(20))
+        (tmp_path / f"part{part}.csv").write_text(f"text,label\n{rows}", encoding="latin-1")
+    small = [
+        "--encoding",
+        "latin-1",
+        "--batch",
+        "4",
+        "--set",
+        "training.steps=2",
+        "--set",
+        "model.channels=4",
+        "--set",
+        "model.hidden=4",
+    ]
+    assert main(["train", "part0.csv", "part1.csv"]) == 2
+    assert "part0.csv, line 2: not UTF-8" in capsys.readouterr().err
+    assert main(["train", "part0.csv", "part1.csv", *small]) == 0
+    assert main(["train", "part*.csv", *small]) == 0
+    capsys.readouterr()
+    for run in ("runs/part0-1", "runs/part-1"):
+        monkeypatch.chdir(tmp_path)
+        run = Path(run).absolute()
+        monkeypatch.chdir("/")
+        assert main(["train", "--resume", str(run), "--set", "training.steps=3"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "part0.csv", "part1.csv", "--source", "part0.csv"]) == 2
+    assert "name all files, or one task with --source" in capsys.readouterr().err
+    assert main(["data", "prepare", "part0.csv", "part1.csv", "--encoding", "latin-1"]) == 0

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paramixer.data.errors import DataError
-from paramixer.data.preparation import write_samples
+from paramixer.data.preparation import choose_length, write_samples
 from paramixer.data.samples import Sample
 from paramixer.data.splits import Shares
 from paramixer.data.storage.prepared import prepare
@@ -279,3 +279,19 @@ def test_shares_that_round_to_everything_are_refused():
 def test_shares_are_of_all_samples():
     found = _load(_texts(200), shares=Shares(validation=0.25, test=0.5))
     assert [len(split) for split in found.splits.values()] == [50, 50, 100]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "chosen"),
+    [
+        ([10] * 50 + [20], 20),
+        ([100] * 990 + [5000] * 10, 128),
+        ([2000] * 990 + [50_000] * 10, 2048),
+        ([2000] * 990 + [2900] * 10, 2900),
+        ([30_000] * 5, 16_384),
+        ([1], 2),
+    ],
+)
+def test_a_few_outliers_do_not_decide_the_length(lengths, chosen):
+    assert choose_length(np.array(lengths), 16_384, spare_outliers=True) == chosen
+    assert choose_length(np.array(lengths)) == max(2, *lengths, 2)

@@ -108,7 +108,7 @@ def test_messages_about_a_users_file_name_the_file_and_no_task(tmp_path):
     with pytest.raises(DataError, match=r"there are adding.*, or name your file$") as refusal:
         pm.data.load("zzz")
     assert "own" not in str(refusal.value).split(", ")
-    with pytest.raises(DataError, match="there is no file to read; name your file: csv"):
+    with pytest.raises(DataError, match="there is no file to read; name your files: csv"):
         pm.data.load("own")
     task = pm.data.load(path)
     assert (task.name, task.display_name) == ("own", "your file")

@@ -58,3 +58,36 @@ def test_every_split_has_its_share_and_at_least_one_sample(count, seed, validati
     assert (splits.count("validation"), splits.count("test")) == sizes
     assert splits.count("train") == count - sum(sizes)
     assert splits == assign_splits([None] * count, [""] * count, shares, seed, "source")
+
+
+@given(
+    counts=st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    seed=st.integers(0, 2**64),
+    validation=st.floats(0.01, 0.4),
+    test=st.floats(0.01, 0.4),
+)
+def test_every_class_keeps_its_share_in_every_split(counts, seed, validation, test):
+    classes = [str(label) for label, count in enumerate(counts) for _ in range(count)]
+    total, shares = len(classes), Shares(validation=validation, test=test)
+    sizes = {"validation": max(1, round(total * validation)), "test": max(1, round(total * test))}
+    if total < 3 or sum(sizes.values()) >= total:
+        return
+    splits = assign_splits([None] * total, [""] * total, shares, seed, "source", classes)
+    assert splits == assign_splits([None] * total, [""] * total, shares, seed, "source", classes)
+    for label, count in enumerate(counts):
+        found = [split for name, split in zip(classes, splits, strict=True) if name == str(label)]
+        assert set(found) == {"train", "validation", "test"} if count > 2 else "train" in found
+        for split, size in sizes.items():
+            assert found.count(split) <= max(1, count * size / total + 1)
+    if min(counts) > 2:
+        for split, size in sizes.items():
+            assert splits.count(split) < size + len(counts)
+
+
+def test_validation_is_cut_from_every_class_of_train():
+    named = ["test" if i % 4 == 0 else "train" for i in range(80)]
+    classes = ["rare" if i % 20 == 1 else "common" for i in range(80)]
+    splits = assign_splits(named, [""] * 80, Shares(validation=0.25), 0, "source", classes)
+    assert [split == "test" for split in splits] == [name == "test" for name in named]
+    cut = [label for label, split in zip(classes, splits, strict=True) if split == "validation"]
+    assert (cut.count("rare"), cut.count("common")) == (1, 14)

@@ -88,7 +88,8 @@ def _check(key: Key, value: Any) -> Any:
     """Return the value with numbers as numbers; one of another type than the key's is refused."""
     types = plain_types(key.type)
     if Path in types:
-        if value is None or isinstance(value, str | Path):
+        paths = value if key.name == "data.source" and isinstance(value, list) else [value]
+        if all(path is None or isinstance(path, str | Path) for path in paths):
             return value
         raise ValueError(f"{key.name}={value}; it must be a path")
     if str not in types:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -35,6 +34,20 @@ class Census:
     """Hash of the sequence, to find duplicates."""
     features: int | None = None
     """Numbers per position, the same for all samples; None for texts and token ids."""
+    ranges: NDArray[np.float32] | None = None
+    """Least and greatest number of every feature ``[2, features]``; None for texts and token ids."""
+
+    @property
+    def classes(self) -> list[str]:
+        """The label of every sample."""
+        return [to_label(target) for target in self.targets]
+
+    def widen_ranges(self, numbers: NDArray[np.float32]) -> None:
+        """Add the numbers ``[length, features]`` of a sample to the ranges."""
+        low, high = numbers.min(0), numbers.max(0)
+        if self.ranges is not None:
+            low, high = np.minimum(self.ranges[0], low), np.maximum(self.ranges[1], high)
+        self.ranges = np.stack([low, high])
 
 
 def take_census(samples: Iterable[Sample], vocabulary: Vocabulary | None) -> Census:
@@ -55,6 +68,8 @@ def take_census(samples: Iterable[Sample], vocabulary: Vocabulary | None) -> Cen
                 f"{features or 'no'} numbers per position, where others have {census.features or 'none'}", sample.place
             )
         census.features = features
+        if features is not None:
+            census.widen_ranges(np.frombuffer(content, np.float32).reshape(-1, features))
         census.splits.append(sample.split)
         census.targets.append(_clean_target(sample.target, sample.place))
         census.places.append(sample.place)
@@ -112,7 +127,7 @@ def name_classes(census: Census, splits: list[str], given: tuple[str, ...] | Non
     Raises:
         DataError: a label is not among them, or train has fewer than two.
     """
-    labels = [_to_label(target) for target in census.targets]
+    labels = [to_label(target) for target in census.targets]
     training = {label for label, split in zip(labels, splits, strict=True) if split == "train"}
     for label, split, place in zip(labels, splits, census.places, strict=True):
         if given is not None and label not in given:
@@ -130,7 +145,7 @@ def name_classes(census: Census, splits: list[str], given: tuple[str, ...] | Non
 def number_targets(census: Census, classes: tuple[str, ...]) -> list[float]:
     """Return the number of every sample's class."""
     numbers = {label: float(number) for number, label in enumerate(classes)}
-    return [numbers[_to_label(target)] for target in census.targets]
+    return [numbers[to_label(target)] for target in census.targets]
 
 
 def parse_values(census: Census) -> list[float]:
@@ -147,26 +162,7 @@ def parse_values(census: Census) -> list[float]:
     return values
 
 
-def find_duplicates(census: Census, splits: list[str]) -> tuple[str, ...]:
-    """Return notes about sequences that occur in several splits, or in train more than once."""
-    # The notes enter the fingerprint, so their wording stays.
-    splits_of: dict[bytes, set[str]] = {}
-    for content, split in zip(census.hashes, splits, strict=True):
-        splits_of.setdefault(content, set()).add(split)
-    notes = []
-    for split, others in (("validation", {"train"}), ("test", {"train", "validation"})):
-        hashes = [content for content, name in zip(census.hashes, splits, strict=True) if name == split]
-        if repeated := sum(bool(splits_of[content] & others) for content in hashes):
-            notes.append(
-                f"{repeated} of the {len(hashes)} {split} sequences also stand in {' or '.join(sorted(others))}"
-            )
-    training = Counter(content for content, split in zip(census.hashes, splits, strict=True) if split == "train")
-    if repeated := sum(training.values()) - len(training):
-        notes.append(f"{repeated} training sequences stand in train more than once")
-    return tuple(notes)
-
-
-def _to_label(target: str | float) -> str:
+def to_label(target: str | float) -> str:
     """Return the label of a target; 3.0 and "3" have the same one."""
     return str(int(target)) if isinstance(target, float) and target.is_integer() else str(target)
 

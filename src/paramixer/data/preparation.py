@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from paramixer.data.census import (
     Census,
-    find_duplicates,
     infer_target,
     measure_length,
     name_classes,
@@ -23,11 +25,16 @@ from paramixer.data.census import (
     take_census,
 )
 from paramixer.data.errors import DataError
+from paramixer.data.notes import find_conflicts, find_constants, find_duplicates, find_rare_classes
 from paramixer.data.samples import Row, Sample
 from paramixer.data.splits import SPLITS, Shares, assign_splits
 from paramixer.data.storage.prepared import Preparation
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import UNKNOWN, Vocabulary
+
+# Share of the sequences that are not cut where the longest is more than so many times as long as they are. N is then a
+# multiple of the last number.
+_QUANTILE, _FAR, _ROUNDED = 0.99, 1.5, 64
 
 
 def write_samples(
@@ -49,6 +56,7 @@ def write_samples(
     classes: tuple[str, ...] | None = None,
     longest: int | None = None,
     weighted: bool = False,
+    inspect: bool = False,
 ) -> TaskInfo:
     """Write all samples and return the info about them.
 
@@ -58,7 +66,7 @@ def write_samples(
         source: its name, for messages.
         name: the task's name.
         preset: the preset's name.
-        length: N; None for the longest sequence, at most ``longest``.
+        length: N; None for the longest sequence, or, of an inspected source, see :func:`choose_length`.
         seed: of the random order in which splits are cut.
         settings: saved with the info.
         shares: of the splits that the source lacks.
@@ -68,30 +76,39 @@ def write_samples(
         cls: whether a vocabulary that is made here has a CLS token, which comes first in every sequence.
         strict: whether, with a vocabulary that is made here, characters that are not in train are an error.
         classes: their names in order; by default the sorted labels of the training samples.
-        longest: see length.
+        longest: N is at most this unless a length is given.
         weighted: whether samples have weights, which are stored with them.
+        inspect: whether the source is unknown: splits are cut class by class, outliers do not decide the length, and
+            rare classes, conflicting targets and constant features are noted.
     """
     census = take_census(preparation.track(read(), f"reading {source}"), vocabulary)
     if not census.splits:
         raise DataError("there is not a single sequence in it", source)
-    splits = assign_splits(census.splits, census.places, shares, seed, source)
     kind = target or infer_target(census.targets)
+    classes_to_cut = census.classes if inspect and kind == "class" else None
+    splits = assign_splits(census.splits, census.places, shares, seed, source, classes_to_cut)
     names = name_classes(census, splits, classes, source) if kind == "class" else ()
     targets = number_targets(census, names) if kind == "class" else parse_values(census)
     if census.features is None and vocabulary is None:
         pairs = _pair_with_splits(preparation.track(read(), "characters", len(splits)), splits, source)
         vocabulary = _collect_vocabulary((sample for sample, split in pairs if split == "train"), cls, strict)
+    lengths = _measure_all(census, vocabulary)
+    chosen = length or choose_length(lengths, longest, inspect)
+    inferred: dict[str, Any] = {}
+    if inspect:
+        inferred = {"cut": _describe_cut(lengths, chosen, length is not None), **_describe_splits(census, kind)}
     info = TaskInfo(
         name=name,
         preset=preset,
         metric=metric or ("accuracy" if kind == "class" else "mse"),
         target=kind,
-        length=_longest_length(census, vocabulary, longest) if length is None else length,
+        length=chosen,
         classes=names,
         vocabulary=vocabulary if census.features is None else None,
         features=census.features,
         settings=settings,
-        notes=find_duplicates(census, splits),
+        notes=_find_notes(census, splits, kind) if inspect else find_duplicates(census, splits),
+        inferred=inferred,
     )
     dtype = "float32" if info.vocabulary is None else info.vocabulary.dtype
     unknown: Counter[str] = Counter()
@@ -105,9 +122,44 @@ def write_samples(
     return dataclasses.replace(info, notes=(*info.notes, *notes))
 
 
-def _longest_length(census: Census, vocabulary: Vocabulary | None, longest: int | None) -> int:
-    most = max(census.lengths) + (vocabulary is not None and vocabulary.cls is not None)
-    return max(2, most if longest is None else min(most, longest))
+def choose_length(lengths: NDArray[np.int64], most: int | None = None, spare_outliers: bool = False) -> int:
+    """Return N for sequences of these lengths, CLS included.
+
+    It is the longest, unless that is far longer than the others: every position costs time, also of the model that
+    is sized by N. Then it is the length that 99 % of the sequences do not exceed, rounded up.
+
+    Args:
+        lengths: of all sequences.
+        most: N is at most this.
+        spare_outliers: whether sequences that are far longer than the others are cut.
+    """
+    chosen = int(lengths.max())
+    if spare_outliers:
+        usual = int(np.quantile(lengths, _QUANTILE, method="inverted_cdf"))
+        if chosen > _FAR * usual:
+            chosen = min(chosen, -(-usual // _ROUNDED) * _ROUNDED if usual > _ROUNDED else usual)
+    return max(2, chosen if most is None else min(chosen, most))
+
+
+def _measure_all(census: Census, vocabulary: Vocabulary | None) -> NDArray[np.int64]:
+    return np.array(census.lengths, np.int64) + (vocabulary is not None and vocabulary.cls is not None)
+
+
+def _describe_cut(lengths: NDArray[np.int64], chosen: int, given: bool) -> dict[str, Any]:
+    """Return why the length was chosen and what is cut; see :attr:`TaskInfo.inferred`."""
+    longest, cut = int(lengths.max()), int((lengths > chosen).sum())
+    reason = "longest" if not cut else "usual" if cut <= (1 - _QUANTILE) * len(lengths) + 1 else "most"
+    return {"reason": "given" if given else reason, "sequences": cut, "of": len(lengths), "longest": longest}
+
+
+def _describe_splits(census: Census, kind: str) -> dict[str, Any]:
+    """Return how splits are cut; see :attr:`TaskInfo.inferred`."""
+    return {"stratified": kind == "class", "validation_cut": "validation" not in census.splits}
+
+
+def _find_notes(census: Census, splits: list[str], kind: str) -> tuple[str, ...]:
+    notes = (*find_duplicates(census, splits), *find_conflicts(census), *find_constants(census))
+    return (*notes, *find_rare_classes(census, splits)) if kind == "class" else notes
 
 
 def _pair_with_splits(samples: Iterable[Sample], splits: list[str], source: str) -> Iterator[tuple[Sample, str]]:

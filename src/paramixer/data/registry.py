@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import glob
 import importlib
 import os
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,8 @@ def find_local(name: str) -> Path | None:
 
 
 def load(
-    name: str | Path,
-    source: str | Path | None = None,
+    name: str | Path | Sequence[str | Path],
+    source: str | Path | Sequence[str | Path] | None = None,
     length: int | None = None,
     seed: int = 0,
     *,
@@ -54,7 +56,8 @@ def load(
     >>> inputs, target = task.train[7]
 
     Args:
-        name: one of :func:`definitions`, or a file of one's own, which is the task "own" with that source.
+        name: one of :func:`definitions`, or a file of one's own, which is the task "own" with that source; also several
+            files, or a pattern such as ``part*.csv``.
         source: a file or folder with the data; by default what PARAMIXER_DATA has under the task's name.
         length: N; by default the task's own. Longer sequences are cut.
         seed: of generated data, and of the random order in which splits are cut.
@@ -64,9 +67,11 @@ def load(
     Raises:
         DataError: a setting or the data cannot be used. Settings are checked before anything is read or written.
     """
+    if not isinstance(name, str | Path):
+        return load("own", name, length, seed, progress=progress, **options)
     known, name = definitions(), str(name)
     if name not in known:
-        if source is None and Path(name).exists():
+        if source is None and is_own_file(name):
             return load("own", name, length, seed, progress=progress, **options)
         tasks = [task for task in known if task != "own"]
         close = difflib.get_close_matches(name, tasks, 1)
@@ -79,11 +84,12 @@ def load(
     if length is not None:
         given["length"] = check_integer("length", length, 2)
     if source is not None:
-        given["source"] = Path(source)
+        given["source"] = _find_source(name, source)
     for option in given:
         if option not in definition.options:
             accepted = ", ".join(keyword for keyword in definition.options if keyword != "progress")
-            asked = f"task {name!r}" if name != "own" else "your file" if source is None else Path(source).name
+            path = given.get("source")
+            asked = f"task {name!r}" if name != "own" else path.name if isinstance(path, Path) else "your file"
             raise DataError(f"{asked} takes no {option}; it takes {accepted}")
     if name == "own" and source is None:
         raise DataError(f"there is no file to read; name {definition.origin}")
@@ -93,6 +99,21 @@ def load(
     return dataclasses.replace(definition.load(**given), request={"task": name, "data": request})
 
 
+def is_own_file(name: str) -> bool:
+    """Return whether what stands in the place of a task's name is a file, a folder or a pattern of files."""
+    return name not in definitions() and (Path(name).exists() or glob.has_magic(name))
+
+
+def _find_source(name: str, source: str | Path | Sequence[str | Path]) -> Path | tuple[Path, ...]:
+    if isinstance(source, str | Path):
+        return Path(source)
+    if name != "own" and len(source) != 1:
+        raise DataError(f"task {name!r} has one source, a file or folder; {len(source)} were given")
+    return Path(source[0]) if len(source) == 1 else tuple(map(Path, source))
+
+
 def _describe(value: Any) -> Any:
-    """Return a path as a text that means the same in every working directory; anything else as it is."""
+    """Return paths as texts that mean the same in every working directory; anything else as it is."""
+    if isinstance(value, tuple):
+        return [_describe(part) for part in value]
     return str(value.absolute()) if isinstance(value, Path) else value

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from paramixer.data.errors import DataError, check_integer
 from paramixer.data.rng import permutation
 
@@ -59,7 +57,12 @@ def parse_split(value: object, place: str) -> str:
 
 
 def assign_splits(
-    named: Sequence[str | None], places: Sequence[str], shares: Shares, seed: int, source: str
+    named: Sequence[str | None],
+    places: Sequence[str],
+    shares: Shares,
+    seed: int,
+    source: str,
+    classes: Sequence[str] | None = None,
 ) -> list[str]:
     """Return the split of every sample: the source's own, and what is cut for the splits that it lacks.
 
@@ -69,10 +72,12 @@ def assign_splits(
         shares: of the splits that are cut.
         seed: of the random order in which they are cut.
         source: its name, for messages.
+        classes: the class of each sample, of which every split that is cut gets the same share; see
+            :func:`_cut_classes`. None to cut whatever the classes are.
     """
     order = permutation(len(named), seed)
     if all(split is None for split in named):
-        return _cut_all(order.tolist(), shares, source)
+        return _cut_all(order.tolist(), shares, source, classes)
     if None in named:
         raise DataError("some samples name their split and some do not", places[list(named).index(None)])
     splits = [str(split) for split in named]
@@ -84,19 +89,63 @@ def assign_splits(
         size = max(1, round(len(training) * shares.validation))
         if size >= len(training):
             raise DataError(f"only {len(training)} training sequences; validation is cut from them", source)
-        for index in training[:size]:
+        chosen = training[:size]
+        if classes is not None:
+            (chosen,) = _cut_classes(training, classes, {"validation": size}).values()
+        for index in chosen:
             splits[index] = "validation"
     return splits
 
 
-def _cut_all(order: list[int], shares: Shares, source: str) -> list[str]:
+def _cut_all(order: list[int], shares: Shares, source: str, classes: Sequence[str] | None) -> list[str]:
     count = len(order)
     if count < 3:
         raise DataError(f"only {count} sequences; train, validation and test need one each", source)
     validation, test = (max(1, round(count * share)) for share in (shares.validation, shares.test))
     if validation + test >= count:
         raise DataError(f"only {count} sequences, and none is left for train; lower validation and test", source)
-    splits = np.full(count, "train", object)
-    splits[order[:validation]] = "validation"
-    splits[order[validation : validation + test]] = "test"
-    return [str(split) for split in splits]
+    parts = {"validation": order[:validation], "test": order[validation : validation + test]}
+    if classes is not None:
+        parts = _cut_classes(order, classes, {"test": test, "validation": validation})
+    splits = ["train"] * count
+    for split, indices in parts.items():
+        for index in indices:
+            splits[index] = split
+    return splits
+
+
+def _cut_classes(order: list[int], classes: Sequence[str], sizes: Mapping[str, int]) -> dict[str, list[int]]:
+    """Return the indices that each split takes: of every class its share, and the rest stays in train.
+
+    Train keeps one example of a class, then each split gets one in the order of ``sizes``, as far as the examples
+    reach: a class with a single example is in train only. Splits may so become larger than asked for where many
+    classes are small.
+
+    Args:
+        order: indices of samples, in the random order in which they are taken.
+        classes: the class of each sample.
+        sizes: how many samples each split should have.
+    """
+    members: dict[str, list[int]] = {}
+    for index in order:
+        members.setdefault(classes[index], []).append(index)
+    taken = dict.fromkeys(members, 0)
+    parts: dict[str, list[int]] = {}
+    for number, (split, size) in enumerate(sizes.items()):
+        # One example each for train and for the splits that follow.
+        kept = len(sizes) - number
+        free = {label: len(indices) - taken[label] for label, indices in members.items()}
+        most = {label: max(0, min(count - 1, max(1, count - kept))) for label, count in free.items()}
+        quotas = {label: len(indices) * size / len(order) for label, indices in members.items()}
+        counts = {label: min(most[label], max(1, int(quota))) for label, quota in quotas.items()}
+        # What rounding down left over goes to the classes that it cut most.
+        for label in sorted(members, key=lambda label: (counts[label] - quotas[label], label)):
+            if sum(counts.values()) < size and counts[label] < most[label]:
+                counts[label] += 1
+        parts[split] = [
+            index
+            for label, indices in members.items()
+            for index in indices[taken[label] : taken[label] + counts[label]]
+        ]
+        taken = {label: taken[label] + counts[label] for label in members}
+    return parts

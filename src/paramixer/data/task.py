@@ -9,12 +9,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from paramixer.data.inferred import describe_inferred
 from paramixer.data.samples import Item
 from paramixer.data.splits import SPLITS
 from paramixer.data.vocabulary import Vocabulary
 
-# This says how to train on the data, not what the data is, so it is no part of its fingerprint.
-_TRAINING_FIELDS = ("variable_length",)
+# These say how to train on the data, or what its user is told of it, not what the data is, so they are no part of its
+# fingerprint.
+_TRAINING_FIELDS = ("variable_length", "inferred")
 # Documents written before this field existed: only the task of user files differs from the default.
 _EARLIER_VALUES = {"own": {"variable_length": True}}
 # Fields of earlier versions.
@@ -76,6 +78,9 @@ class TaskInfo:
     """What a user should know: duplicates, cut sequences, and the like."""
     variable_length: bool = False
     """Whether each sequence is mixed at its own length; if not, short ones are filled up to N."""
+    inferred: dict[str, Any] = field(default_factory=dict)
+    """What was found out about a user's files, as JSON: their kind, how many files, input, target, alphabet, split, and
+    "cut", how the length was chosen. Empty for other tasks. :meth:`describe` puts it into words."""
 
     @property
     def display_name(self) -> str:
@@ -86,6 +91,10 @@ class TaskInfo:
     def outputs(self) -> int:
         """How many numbers a model answers with."""
         return len(self.classes) if self.target == "class" else 1
+
+    def describe(self) -> list[str]:
+        """Return short lines about what was inferred, each with the flag that overrides it; none if nothing was."""
+        return describe_inferred(self)
 
     def document(self) -> dict[str, Any]:
         """Return all fields as JSON can hold them."""

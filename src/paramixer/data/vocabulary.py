@@ -156,3 +156,5 @@ BASES = Vocabulary(symbols=tuple("NACGT"), fold_case=True, pad_symbol="N", unkno
 """The paper's five symbols of DNA. An unknown base is as good as none, so N also pads."""
 BYTES = Vocabulary(symbols=tuple(map(str, range(256))), unit="number")
 """Unsigned bytes, such as shades of gray."""
+AMINO_ACIDS = Vocabulary(symbols=(PAD, UNKNOWN, *"ACDEFGHIKLMNPQRSTVWY"), fold_case=True)
+"""The twenty amino acids of proteins; all other letters are unknown."""

@@ -19,6 +19,7 @@ from pyarrow import parquet
 from paramixer.data import load
 from paramixer.data.errors import DataError
 from paramixer.data.tasks.user_file import LONGEST
+from paramixer.data.vocabulary import AMINO_ACIDS
 
 _COUNT = 30
 
@@ -304,7 +305,9 @@ def test_letters_that_are_no_bases_are_refused_in_strict_mode(tmp_path):
 
 def test_proteins_are_not_taken_for_bases(tmp_path):
     path = _fasta(tmp_path / "a.fa", letters="MEEPQSDLFI")
-    assert "letters are not bases; put other sequences into a table" in _fails(path)
+    task = load("own", path)
+    assert (task.vocabulary, task.settings["alphabet"]) == (AMINO_ACIDS, "protein")
+    assert "letters are not bases; put other sequences into a table" in _fails(path, alphabet="dna")
 
 
 # numpy
@@ -631,5 +634,5 @@ def test_labels_with_characters_that_do_not_exist_are_an_error(tmp_path):
 def test_the_review_set_is_read_without_saying_anything_about_it(shared_data):
     found = load(str(shared_data / "imdb" / "imdb50k.parquet"))
     assert [len(split) for split in found.splits.values()] == [22_500, 2_500, 25_000]
-    assert (found.classes, found.length) == (("0", "1"), 13_705)
+    assert (found.classes, found.length) == (("0", "1"), 5_184)
     assert "123 of the 25000 test sequences also stand in train or validation" in found.notes

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from paramixer.cli.data_options import DataOptions
+from paramixer.cli.data_options import DataOptions, name_sources
 
 
 def list_tasks() -> None:
@@ -43,15 +43,16 @@ def list_tasks() -> None:
 def prepare(
     task: str,
     /,
+    *files: str,
     options: Annotated[DataOptions | None, Parameter(name="*")] = None,
-    *,
     seed: int = 0,
     picture: Path | None = None,
 ) -> None:
     """Read the data of a task into the cache, once, and print what it is made of.
 
     Args:
-        task: A task's name, or a file of your own.
+        task: A task's name, or a file, a folder or a pattern of files of your own.
+        files: More files of the same columns.
         options: The options of the data.
         seed: Seed of generated data and of the splits.
         picture: Where to draw the lengths, .svg or .png. By default a file in the cache.
@@ -65,8 +66,11 @@ def prepare(
 
     console = CommandConsole()
     given = options.given() if options is not None else {}
+    sources = name_sources(task, files, given.get("source"))
+    if files:
+        given["source"] = sources["data.source"]
     with show_progress(console) as progress:
-        data = registry.load(task, progress=progress, seed=seed, **given)
+        data = registry.load(sources["task"], progress=progress, seed=seed, **given)
     print_summary(data, console)
     place = picture or cache.find_folder() / f"{data.name}-{data.fingerprint[:8]}-lengths.svg"
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from paramixer.cli.data_options import FileOptions, name_sources
 from paramixer.cli.flags import Switch
 
 _DATA, _MODEL, _TRAINING, _RUN, _SETTINGS = (
@@ -16,12 +17,13 @@ _DATA, _MODEL, _TRAINING, _RUN, _SETTINGS = (
 def train(
     task: Annotated[str | None, Parameter(group=_DATA)] = None,
     /,
-    *,
+    *files: Annotated[str, Parameter(group=_DATA)],
     source: Annotated[Path | None, Parameter(group=_DATA)] = None,
     text: Annotated[str | None, Parameter(group=_DATA)] = None,
     label: Annotated[str | None, Parameter(group=_DATA)] = None,
     weight: Annotated[str | None, Parameter(group=_DATA)] = None,
     length: Annotated[int | None, Parameter(group=_DATA)] = None,
+    reading: Annotated[FileOptions | None, Parameter(name="*", show=False)] = None,
     model: Annotated[str | None, Parameter(group=_MODEL)] = None,
     recipe: Annotated[str | None, Parameter(group=_MODEL)] = None,
     epochs: Annotated[int | None, Parameter(group=_TRAINING)] = None,
@@ -42,12 +44,14 @@ def train(
     """Train a model on a task or on a file of your own.
 
     Args:
-        task: A task's name (paramixer data list), or a file of your own.
+        task: A task's name (paramixer data list), or a file, a folder or a pattern of files of your own.
+        files: More files of the same columns.
         source: File or folder with the data of a task.
         text: Column of the texts, sequences or lists of numbers.
-        label: Column of the labels or values; in FASTA, where the label stands in the header.
+        label: Column of the labels or values; in FASTA a key in the header, header:2 for its second word, or file.
         weight: Column that says how much each sequence counts in training.
         length: N, the longest sequence; longer ones are cut.
+        reading: How files are read.
         model: The model to train (paramixer models). By default paramixer.
         recipe: Settings that are not given: default, paper or a YAML file. By default default, and paper for baselines.
         epochs: Passes over the training data.
@@ -74,13 +78,13 @@ def train(
         list_keys(console)
         return
     flags: dict[str, Any] = {
-        "task": task,
         "recipe": recipe,
         "system": model,
         "baseline": baseline,
         "seed": seed,
         "folds": folds,
-        "data.source": None if source is None else str(source),
+        **name_sources(task, files, source),
+        **{f"data.{name}": value for name, value in (reading.given() if reading else {}).items()},
         "data.text": text,
         "data.label": label,
         "data.weight": weight,

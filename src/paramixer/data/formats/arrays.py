@@ -164,6 +164,8 @@ def _find_pairs(
         for name in (text, label):
             if name not in arrays:
                 raise DataError(f"--text and --label name two arrays; there are {listing}, and no {name!r}", source)
+        if text == label:
+            raise DataError(f"--text and --label both name {text!r}; each target would be its own input", source)
         assert text is not None
         assert label is not None
         return [(None, text, label)]

@@ -50,7 +50,7 @@ def parse_sequence(value: object, as_numbers: bool, column: str, place: str) -> 
     if isinstance(value, str):
         if not as_numbers:
             return value
-        if (numbers := _parse_numbers(value)) is None:
+        if (numbers := parse_numbers(value)) is None:
             raise DataError(f"not a list of numbers, as the first rows of {column!r} are", place)
         return numbers
     if not isinstance(value, list):
@@ -63,11 +63,11 @@ def parse_sequence(value: object, as_numbers: bool, column: str, place: str) -> 
 
 def are_number_lists(values: list[object]) -> bool:
     """Return whether all values are texts of numbers only, and not just one number each."""
-    lists = [numbers for value in values if isinstance(value, str) and (numbers := _parse_numbers(value)) is not None]
+    lists = [numbers for value in values if isinstance(value, str) and (numbers := parse_numbers(value)) is not None]
     return len(lists) == len(values) and any(len(numbers) > 1 for numbers in lists)
 
 
-def _parse_numbers(text: str) -> NDArray[Any] | None:
+def parse_numbers(text: str) -> NDArray[Any] | None:
     """Return the numbers that a text lists; None if it has anything else."""
     try:
         if text.lstrip().startswith("["):

@@ -1,4 +1,4 @@
-"""FASTA files, plain or compressed by gzip, read one record at a time. Errors name the line.
+"""FASTA files, plain or compressed, read one record at a time. Errors name the line.
 
 The reader is ours because no library gives what chromosomes need. dnaio collects the lines of a record and joins them,
 so that a chromosome of 27 Mb takes 74 MB at its peak (29 MB here) and twice the time on a plain file; it counts no
@@ -8,28 +8,69 @@ with dnaio on well-formed files.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 from paramixer.data.errors import DataError
+from paramixer.data.formats import compression
 
-SUFFIXES = (".fa", ".fasta", ".fna", ".fas", ".ffn")
-"""Endings of a FASTA file's name, before an optional .gz."""
+SUFFIXES = (".fa", ".fasta", ".fna", ".fas", ".ffn", ".faa")
+"""Endings of a FASTA file's name, before the ending of a compressed file."""
 
 _BLOCK = 1 << 20
 _LONGEST_HEADER = 1 << 16
 _BLANKS = b" \t\r\n"
 _BASES = b"ACGTUN"
 _AMBIGUOUS = b"RYSWKMBDHV"
-_KNOWN = _BLANKS + _BASES + _BASES.lower() + _AMBIGUOUS + _AMBIGUOUS.lower()
-# Read as N unless strict: gaps, digits and other letters. The two left out have a meaning in FASTA.
+_AMINO = b"ACDEFGHIKLMNPQRSTVWY"
+# Letters for several amino acids, rare ones, any, gaps and the end of translation.
+_AMINO_RARE = b"BJOUXZ*-"
+# Read as unknown unless strict: gaps, digits and other letters. The two left out have a meaning in FASTA.
 _TOLERATED = bytes(range(33, 127)).translate(None, b">;")
 _LETTERS = dict(zip(b"ACGTUacgtu", b"ACGTTACGTT", strict=True))
-_TO_BASES = bytes(_LETTERS.get(letter, ord("N")) for letter in range(256))
+# With a smaller share of letters that are bases, sequences are proteins, of whose letters they are a quarter.
+_LEAST_BASES = 0.6
+_LOOK_AHEAD = 100
+
+
+class Letters(NamedTuple):
+    """What the letters of a file stand for."""
+
+    one: str
+    """One of them, for messages."""
+    plural: str
+    """Several of them."""
+    unknown: str
+    """What unknown letters are read as."""
+    known: bytes
+    """Letters, and blanks, that are no fault."""
+    table: bytes
+    """What every letter is read as."""
+    dropped: bytes = _BLANKS
+    """What is left out."""
+
+
+DNA = Letters(
+    "a base",
+    "bases",
+    "N",
+    _BLANKS + (_BASES + _AMBIGUOUS).upper() + (_BASES + _AMBIGUOUS).lower(),
+    bytes(_LETTERS.get(letter, ord("N")) for letter in range(256)),
+)
+"""U is read as T, and letters for several bases as N."""
+PROTEIN = Letters(
+    "an amino acid",
+    "amino acids",
+    "X",
+    _BLANKS + (_AMINO + _AMINO_RARE).upper() + (_AMINO + _AMINO_RARE).lower(),
+    bytes(ord(chr(letter).upper()) if chr(letter).upper().encode() in _AMINO else ord("X") for letter in range(128))
+    + b"X" * 128,
+    # The end of the translation is no letter.
+    _BLANKS + b"*",
+)
+"""The twenty amino acids; all other letters are read as X."""
 
 
 class Record(NamedTuple):
@@ -38,27 +79,39 @@ class Record(NamedTuple):
     name: str
     """The first word of its header."""
     sequence: str
-    """Letters A, C, G, T and N only. U is read as T, and letters for several bases as N."""
+    """Letters A, C, G, T and N only, or those of the amino acids and X."""
     place: str
     """Line and name, for messages."""
     description: str = ""
     """The header after the name."""
     unknown: int = 0
-    """How many letters stand for no base and were read as N."""
+    """How many letters have no meaning and were read as unknown ones."""
 
 
 def is_fasta(path: Path) -> bool:
     """Return whether the file's name is that of a FASTA file."""
-    return path.name.lower().removesuffix(".gz").endswith(SUFFIXES)
+    return compression.strip_suffix(path.name).endswith(SUFFIXES)
 
 
-def read_records(path: Path, strict: bool = False) -> Iterator[Record]:
+def find_letters(path: Path) -> Letters:
+    """Return whether the first records of a file are DNA or proteins."""
+    bases = total = 0
+    for _, piece, is_header in islice(_read_pieces(path), 2 * _LOOK_AHEAD):
+        if not is_header:
+            letters = piece[:_BLOCK].translate(None, _BLANKS)
+            total += len(letters)
+            bases += len(letters) - len(letters.upper().translate(None, _BASES))
+    return PROTEIN if bases < _LEAST_BASES * total else DNA
+
+
+def read_records(path: Path, strict: bool = False, letters: Letters = DNA) -> Iterator[Record]:
     """Yield the records of a file. One of them is in memory at a time.
 
     Args:
-        path: plain or compressed by gzip; the content decides.
+        path: plain or compressed; the content decides.
         strict: refuse letters other than A C G T U N and R Y S W K M B D H V, such as gaps. By default they are read
-            as N.
+            as N. Of proteins, those other than the amino acids, B J O U X Z * and -.
+        letters: what the letters stand for.
 
     Raises:
         DataError: the file is not FASTA, is damaged, or has a record without a sequence.
@@ -72,9 +125,9 @@ def read_records(path: Path, strict: bool = False) -> Iterator[Record]:
             header = _Header(path, line, piece)
             sequence, unknown = "", 0
         elif header is not None:
-            unknown += header.count_unknown(piece, line, strict)
+            unknown += header.count_unknown(piece, line, strict, letters)
             # CPython extends a local string in place, so a chromosome is never held twice.
-            sequence += piece.translate(_TO_BASES, _BLANKS).decode("ascii")
+            sequence += piece.translate(letters.table, letters.dropped).decode("ascii")
         elif content := piece.lstrip(_BLANKS):
             hint = "; convert FASTQ to FASTA first" if content.startswith(b"@") else ""
             begin = line + piece[: len(piece) - len(content)].count(b"\n")
@@ -96,14 +149,16 @@ class _Header:
         self._name, self._description = [*text.decode("ascii").split(None, 1), "", ""][:2]
         self._path, self._place = path, f"line {line}, record {self._name!r}"
 
-    def count_unknown(self, piece: bytes, line: int, strict: bool) -> int:
-        """Return how many letters of a piece stand for no base; those that may not be read as N are an error."""
-        unknown = piece.translate(None, _KNOWN)
+    def count_unknown(self, piece: bytes, line: int, strict: bool, letters: Letters) -> int:
+        """Return how many letters of a piece have no meaning; those that may not be read as unknown are an error."""
+        unknown = piece.translate(None, letters.known)
         if refused := unknown if strict else unknown.translate(None, _TOLERATED):
-            hint = "; it is read as N unless strict" if refused[0] in _TOLERATED else ""
+            hint = f"; it is read as {letters.unknown} unless strict" if refused[0] in _TOLERATED else ""
             at = line + piece.count(b"\n", 0, piece.index(refused[:1]))
             raise DataError(
-                f"{_quote(refused[:1])} is not a base{hint}", self._path, f"line {at}, record {self._name!r}"
+                f"{_quote(refused[:1])} is not {letters.one}{hint}",
+                self._path,
+                f"line {at}, record {self._name!r}",
             )
         return len(unknown)
 
@@ -116,7 +171,7 @@ class _Header:
 def _read_pieces(path: Path) -> Iterator[tuple[int, bytes, bool]]:
     """Yield (line, bytes, is header) for headers and pieces of sequences, which may begin and end within a line."""
     line, at_start, waiting = 1, True, b""
-    with _open(path) as file:
+    with compression.open_file(path) as file:
         while True:
             more = _read(file, path, line)
             # Only an unfinished header ever waits, so little is copied here.
@@ -143,25 +198,11 @@ def _read_pieces(path: Path) -> Iterator[tuple[int, bytes, bool]]:
                 return
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise DataError(f"it cannot be opened ({error.strerror})", path) from error
-    with file:
-        try:
-            packed = file.peek(2)[:2] == b"\x1f\x8b"
-        except OSError as error:
-            raise DataError(f"it cannot be read ({error.strerror})", path) from error
-        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-
-
 def _read(file: BinaryIO, path: Path, line: int) -> bytes:
     try:
         return file.read(_BLOCK)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"damaged or not complete ({error}); get the file again", path, f"after line {line}") from error
+    except OSError as error:
+        raise DataError(f"{error}; get the file again", path, f"after line {line}") from error
 
 
 def _quote(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Labels of FASTA records: in their headers, or in a table beside them."""
+"""Labels of FASTA records: in their headers, in a table beside them, or in the names of the files."""
 
 from __future__ import annotations
 
@@ -9,27 +9,39 @@ from pathlib import Path
 from paramixer.data.errors import DataError
 from paramixer.data.formats import tables
 from paramixer.data.formats.cells import parse_label
+from paramixer.data.formats.compression import strip_suffix
 from paramixer.data.formats.fasta import Record
 
 _KEYS = ("label", "class", "target", "y")
 
 Labeler = Callable[[Record], tuple[str | float, str | None]]
 """Returns the label of a record, and its split if that is known."""
+Finder = Callable[[str], str | None]
+"""Returns the label in a header, if it has one."""
 
 
 def make_header_labeler(source: Path, label: str | None, split: str | None) -> Labeler:
-    """Return a function that finds label and split in a record's header."""
-    patterns = [_compile_label(label, source)] if label is not None else [_compile_key(key) for key in _KEYS]
+    """Return a function that finds label and split in a record's header.
+
+    Args:
+        source: the file, for messages.
+        label: the key of ``key=value``; ``header:2``, the second word of the header; ``header:last``, its last word;
+            ``header:before:|``, what stands before the first of these characters; or a regular expression with one
+            group. None for a key such as label or class.
+        split: the key of the split.
+    """
+    finders = [_make_finder(label, source)] if label is not None else [_search(_compile_key(key)) for key in _KEYS]
 
     def find_label(record: Record) -> tuple[str | float, str | None]:
-        header = f"{record.name} {record.description}".strip()
+        header = get_header(record)
         place = f"{source}, {record.place}"
-        matches = [match.group(1) for pattern in patterns if (match := pattern.search(header)) and match.group(1)]
+        matches = [found for finder in finders if (found := finder(header))]
         if not matches:
             wanted = f"--label {label}" if label is not None else f"{_KEYS[0]}=..."
             raise DataError(
-                f"no label ({wanted}) in the header {header[:60]!r}; name it with --label KEY or a regular "
-                "expression with one group, or give a table of id and label with --labels",
+                f"no label ({wanted}) in the header {header[:60]!r}; name it with --label KEY, --label header:2 for "
+                "its second word or a regular expression with one group, give a table of id and label with --labels, "
+                "or a file for each class with --label file",
                 place,
             )
         match = None if split is None else _compile_key(split).search(header)
@@ -40,16 +52,60 @@ def make_header_labeler(source: Path, label: str | None, split: str | None) -> L
     return find_label
 
 
-def _compile_label(label: str, source: Path) -> re.Pattern[str]:
+def get_header(record: Record) -> str:
+    """Return the whole header of a record."""
+    return f"{record.name} {record.description}".strip()
+
+
+def has_label(record: Record) -> bool:
+    """Return whether a label is found in the header of a record without being told where."""
+    return any(_search(_compile_key(key))(get_header(record)) for key in _KEYS)
+
+
+def make_file_labeler(path: Path) -> Labeler:
+    """Return a function that takes the file's name, without its ending, for the label of every record."""
+    label = strip_suffix(path.name)
+    label = path.name[: len(label)].rpartition(".")[0]
+
+    def find_label(record: Record) -> tuple[str | float, str | None]:
+        return label, None
+
+    return find_label
+
+
+def _make_finder(label: str, source: Path) -> Finder:
+    kind, _, where = label.partition(":")
+    if kind == "header":
+        return _make_word_finder(label, where, source)
     if "(" not in label:
-        return _compile_key(label)
+        return _search(_compile_key(label))
     try:
         pattern = re.compile(label)
     except re.error as error:
         raise DataError(f"--label {label!r} is not a regular expression: {error}", source) from error
     if pattern.groups != 1:
         raise DataError(f"--label {label!r} has {pattern.groups} groups; one must hold the label", source)
-    return pattern
+    return _search(pattern)
+
+
+def _make_word_finder(label: str, where: str, source: Path) -> Finder:
+    if where == "last":
+        return lambda header: header.split()[-1] if header.split() else None
+    if where.isdecimal() and int(where) > 0:
+        number = int(where)
+        return lambda header: words[number - 1] if len(words := header.split()) >= number else None
+    before, _, mark = where.partition(":")
+    if before == "before" and mark:
+        return lambda header: header.partition(mark)[0].strip() if mark in header else None
+    raise DataError(f"--label {label!r}; write header:2 for the second word, header:last or header:before:|", source)
+
+
+def _search(pattern: re.Pattern[str]) -> Finder:
+    def find(header: str) -> str | None:
+        match = pattern.search(header)
+        return match.group(1) if match else None
+
+    return find
 
 
 def _compile_key(key: str) -> re.Pattern[str]:

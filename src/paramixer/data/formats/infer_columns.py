@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import tables
+from paramixer.data.formats import media
 from paramixer.data.formats.cells import LOOK_AHEAD
 from paramixer.data.formats.columns import join_names
+from paramixer.data.formats.tables import Tables
 from paramixer.data.splits import SPLIT_NAMES
 
 # Groups of names. The first group of which the table has exactly one name is taken.
@@ -37,7 +37,7 @@ class Columns(NamedTuple):
 
 
 def choose_columns(
-    path: Path,
+    table: Tables,
     text: str | None,
     label: str | None,
     split: str | None,
@@ -49,62 +49,74 @@ def choose_columns(
     Raises:
         DataError: a guess could be wrong; the message names the columns and the flag that helps.
     """
+    if text is not None and text == label:
+        raise DataError(f"--text and --label both name {text!r}; each target would be its own input", table.name)
     given = [name for name in (text, label, split, id, weight) if name is not None]
     # Columns that do not exist are refused before anything is inferred from the others.
-    next(tables.read(path, given, nulls=True))
-    names = [name for name in tables.read_names(path) if name not in given]
+    next(table.read(given, nulls=True))
+    names = [name for name in table.read_names() if name not in given]
     if id is None:
         id = next((name for name in names if name.lower() == "id"), None)
     if split is None:
-        split = next((name for name in names if name.lower() == "split" and _holds_splits(path, name)), None)
+        split = next((name for name in names if name.lower() == "split" and _holds_splits(table, name)), None)
     rest = [name for name in names if name not in (split, id)]
     if text is None:
-        text = _find_named(path, rest, _TEXTS, "texts or sequences", "--text") or _find_only_long(path, rest)
+        text = _find_named(table, rest, _TEXTS, "texts or sequences", "--text") or _find_only_long(table, rest)
         rest.remove(text)
     if label is None:
-        label = _find_named(path, rest, _LABELS, "labels or values", "--label")
+        label = _find_named(table, rest, _LABELS, "labels or values", "--label")
         if label is None:
             if len(rest) != 1:
-                raise _make_unclear_error(path, rest, "labels or values", "--label")
+                raise _make_unclear_error(table, rest, "labels or values", "--label")
             label = rest[0]
     return Columns(text, label, split, id, weight)
 
 
-def _find_named(path: Path, names: list[str], tiers: tuple[tuple[str, ...], ...], what: str, flag: str) -> str | None:
+def _find_named(
+    table: Tables, names: list[str], tiers: tuple[tuple[str, ...], ...], what: str, flag: str
+) -> str | None:
     for tier in tiers:
         matches = [name for name in names if name.lower() in tier]
         if len(matches) > 1:
-            raise _make_unclear_error(path, matches, what, flag)
+            raise _make_unclear_error(table, matches, what, flag)
         if matches:
             return matches[0]
     return None
 
 
-def _find_only_long(path: Path, names: list[str]) -> str:
-    columns = [name for name in names if _is_long(path, name)]
+def _find_only_long(table: Tables, names: list[str]) -> str:
+    columns = [name for name in names if _is_long(table, name)]
+    files = [name for name in names if find_files(table, name)]
+    # Texts are meant rather than the files beside them.
+    columns = [name for name in columns if name not in files] or files or columns
     if len(columns) != 1:
-        raise _make_unclear_error(path, columns or names, "texts or sequences", "--text")
+        raise _make_unclear_error(table, columns or names, "texts or sequences", "--text")
     return columns[0]
 
 
-def _is_long(path: Path, name: str) -> bool:
-    values = _read_first(path, name)
+def find_files(table: Tables, name: str) -> str | None:
+    """Return which kind of files a column names; None if it holds anything else."""
+    return media.find_kind(_read_first(table, name))
+
+
+def _is_long(table: Tables, name: str) -> bool:
+    values = _read_first(table, name)
     lengths = [len(value) for value in values if isinstance(value, str | list)]
     if len(lengths) < len(values) or not values:
         return False
     return isinstance(values[0], list) or sum(lengths) >= _SHORT * len(lengths)
 
 
-def _holds_splits(path: Path, name: str) -> bool:
-    values = _read_first(path, name)
+def _holds_splits(table: Tables, name: str) -> bool:
+    values = _read_first(table, name)
     return bool(values) and all(str(value).lower() in SPLIT_NAMES for value in values)
 
 
-def _read_first(path: Path, name: str) -> list[object]:
-    rows = islice(tables.read(path, [name], nulls=True), LOOK_AHEAD)
+def _read_first(table: Tables, name: str) -> list[object]:
+    rows = islice(table.read([name], nulls=True), LOOK_AHEAD)
     return [value for _, (value,) in rows if value is not None]
 
 
-def _make_unclear_error(path: Path, names: list[str], what: str, flag: str) -> DataError:
+def _make_unclear_error(table: Tables, names: list[str], what: str, flag: str) -> DataError:
     candidates = join_names(names) or "none left"
-    return DataError(f"which column holds the {what}? It could be {candidates}; name it with {flag}", path)
+    return DataError(f"which column holds the {what}? It could be {candidates}; name it with {flag}", table.name)

@@ -15,7 +15,8 @@ with needed_for("parquet"):
 
 # Rows per batch; with rows of 32 768 letters a batch takes 4 MB.
 _BATCH_ROWS = 128
-_UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, OverflowError, LookupError, MemoryError)
+UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, OverflowError, LookupError, MemoryError)
+"""Errors of pyarrow for files that are damaged."""
 
 
 def read_rows(path: Path, wanted: Sequence[str], nulls: bool) -> Iterator[tuple[str, tuple[object, ...]]]:
@@ -39,7 +40,7 @@ def _open(path: Path) -> parquet.ParquetFile:
         return parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except FileNotFoundError as error:
         raise make_open_error(path, error) from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         what = "the file is empty" if path.is_file() and not path.stat().st_size else f"not a parquet file: {error}"
         raise DataError(what, path) from error
 
@@ -53,7 +54,7 @@ def read_names(path: Path) -> list[str]:
 def _read_names(file: parquet.ParquetFile, path: Path) -> list[str]:
     try:
         return [str(name) for name in file.schema_arrow.names]
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise DataError(f"its columns cannot be read: {error}", path) from error
 
 
@@ -65,24 +66,25 @@ def _read_batches(
     try:
         for batch in file.iter_batches(_BATCH_ROWS, columns=list(wanted), use_threads=False):
             columns = [batch.column(name) for name in wanted]
-            rows = zip(*(_read_values(column, path, number) for column in columns), strict=True)
+            rows = zip(*(read_values(column, path, number) for column in columns), strict=True)
             yield rows if columns else iter([()] * batch.num_rows)
             number += batch.num_rows
     except DataError:
         raise
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise DataError(f"reading stopped: {error}", path, f"row {number + 1}") from error
 
 
-def _read_values(column: pa.Array, path: Path, before: int) -> list[object]:
+def read_values(column: pa.Array, path: Path, before: int) -> list[object]:
+    """Return the values of a column as Python's; ``before`` is how many rows came before it, for messages."""
     try:
         return list(column.to_pylist())
-    except _UNREADABLE:
+    except UNREADABLE:
         for number, value in enumerate(column, before + 1):
             try:
                 value.as_py()
             except UnicodeDecodeError as error:
                 raise DataError(f"not UTF-8: {error.reason}", path, f"row {number}") from error
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 raise DataError(f"a value that cannot be read: {error}", path, f"row {number}") from error
         raise

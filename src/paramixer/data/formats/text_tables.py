@@ -1,27 +1,40 @@
-"""csv, tsv and JSON lines row by row, plain or compressed by gzip. Memory is bounded by the longest row."""
+"""csv, tsv and JSON lines row by row. Memory is bounded by the longest row."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, AnyStr, BinaryIO, NamedTuple
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats.columns import find_columns, join_names, make_open_error
+from paramixer.data.formats import compression
+from paramixer.data.formats.columns import find_columns, join_names
+from paramixer.data.formats.encodings import is_ascii_compatible, make_decode_error
 
 # A longer line or quoted field is damage, and would fill the memory.
 _LONGEST = 2**31
 
 
-def read_delimited(path: Path, wanted: Sequence[str], delimiter: str) -> Iterator[tuple[str, tuple[object, ...]]]:
+class Lines(NamedTuple):
+    """Where lines come from."""
+
+    path: Path
+    """The file, or a name for messages."""
+    encoding: str = "utf-8"
+    file: BinaryIO | None = None
+    """Read instead of opening the path, from where it stands; it stays open."""
+    lines: Iterable[tuple[int, str]] | None = None
+    """Their numbers and texts, if they are read already."""
+
+
+def read_delimited(source: Lines, wanted: Sequence[str], delimiter: str) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Yield each row's place and its texts in the wanted columns."""
-    records = _read_records(path, delimiter)
+    path = source.path
+    records = _read_records(source, delimiter)
     try:
         names = _clean_names(next(records)[1])
     except StopIteration:
@@ -38,18 +51,18 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str) -> Iterato
         raise DataError("there is a header and not a single row", path)
 
 
-def read_delimited_names(path: Path, delimiter: str) -> list[str]:
+def read_delimited_names(source: Lines, delimiter: str) -> list[str]:
     """Return the names in the header."""
-    for _, fields in _read_records(path, delimiter):
+    for _, fields in _read_records(source, delimiter):
         return _clean_names(fields)
-    raise DataError("the file is empty", path)
+    raise DataError("the file is empty", source.path)
 
 
 def _clean_names(fields: list[str]) -> list[str]:
     return [name.strip() for name in fields]
 
 
-def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _read_records(source: Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line where each record begins, and its fields. Empty lines are skipped.
 
     The standard library's reader is not used: it limits the length of fields for the whole process, and ignores a
@@ -58,7 +71,8 @@ def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]
     fields: list[str] = []
     quoted: list[str] | None = None
     begin = size = 0
-    for number, line in _read_lines(path):
+    path = source.path
+    for number, line in read_lines(source):
         text = line.rstrip("\r\n")
         if quoted is None:
             if '"' not in text:
@@ -107,10 +121,10 @@ def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]
         )
 
 
-def read_json_lines(path: Path, wanted: Sequence[str], nulls: bool) -> Iterator[tuple[str, tuple[object, ...]]]:
+def read_json_lines(source: Lines, wanted: Sequence[str], nulls: bool) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Yield each row's place and its values in the wanted columns; null is an error unless ``nulls``."""
-    number = None
-    for number, row in _read_objects(path):
+    number, path = None, source.path
+    for number, row in _read_objects(source):
         try:
             values = tuple([row[name] for name in wanted])
         except KeyError:
@@ -123,27 +137,32 @@ def read_json_lines(path: Path, wanted: Sequence[str], nulls: bool) -> Iterator[
         raise DataError("the file is empty", path)
 
 
-def read_json_names(path: Path) -> list[str]:
+def read_json_names(source: Lines) -> list[str]:
     """Return the names in the first line."""
-    for _, row in _read_objects(path):
+    for _, row in _read_objects(source):
         return list(row)
-    raise DataError("the file is empty", path)
+    raise DataError("the file is empty", source.path)
 
 
-def _read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in _read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"not JSON: {error}", path, f"line {number}") from error
-        if not isinstance(row, dict):
-            raise DataError(f"expected a JSON object, got a {type(row).__name__}", path, f"line {number}")
-        # Half of a surrogate pair is not a character and cannot be encoded.
-        if "\\u" in line and not _can_encode(row):
-            raise DataError("an escape \\uD800 to \\uDFFF that is half of a surrogate pair", path, f"line {number}")
-        yield number, row
+def _read_objects(source: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
+    path = source.path
+    for number, line in read_lines(source):
+        if line.strip():
+            yield number, parse_object(line, path, number)
+
+
+def parse_object(line: str, path: Path, number: int) -> dict[str, Any]:
+    """Return the JSON object on a line, which has this number in the file."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}", path, f"line {number}") from error
+    if not isinstance(row, dict):
+        raise DataError(f"expected a JSON object, got a {type(row).__name__}", path, f"line {number}")
+    # Half of a surrogate pair is not a character and cannot be encoded.
+    if "\\u" in line and not _can_encode(row):
+        raise DataError("an escape \\uD800 to \\uDFFF that is half of a surrogate pair", path, f"line {number}")
+    return row
 
 
 def _can_encode(row: dict[str, Any]) -> bool:
@@ -154,39 +173,54 @@ def _can_encode(row: dict[str, Any]) -> bool:
     return True
 
 
-def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(source: Lines) -> Iterator[tuple[int, str]]:
     """Yield line numbers from 1 and lines with their ends. Only a line feed ends a line."""
-    number = 0
-    with _open(path) as file:
-        lines = iter(partial(file.readline, _LONGEST), b"")
-        while True:
-            number += 1
-            try:
-                line = next(lines, None)
-            except (OSError, EOFError, zlib.error) as error:
-                raise DataError(f"reading stopped: {error}; get the file again", path, f"line {number}") from error
-            if line is None:
-                return
-            if len(line) == _LONGEST:
-                raise DataError(f"a line of {_LONGEST} bytes or more", path, f"line {number}")
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            try:
-                text = line.decode()
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"not UTF-8 (byte {line[error.start]:#04x} at position {error.start}); save it as UTF-8",
-                    path,
-                    f"line {number}",
-                ) from error
-            yield number, text
-
-
-def _open(path: Path) -> BinaryIO:
+    if source.lines is not None:
+        yield from source.lines
+        return
+    file = compression.open_file(source.path, by_name=True) if source.file is None else source.file
     try:
-        if path.suffix.lower() == ".gz":
-            # The buffer makes reading lines fast: the readline of GzipFile is Python code.
-            return io.BufferedReader(gzip.open(path, "rb"), 1 << 20)
-        return path.open("rb", buffering=1 << 20)
-    except OSError as error:
-        raise make_open_error(path, error) from error
+        yield from (_read_ascii_lines if is_ascii_compatible(source.encoding) else _read_wide_lines)(source, file)
+    finally:
+        if source.file is None:
+            file.close()
+
+
+def _read_ascii_lines(source: Lines, file: BinaryIO) -> Iterator[tuple[int, str]]:
+    """Yield the lines of an encoding in which a line feed is one byte."""
+    for number, line in _number_lines(source, partial(file.readline, _LONGEST), b""):
+        if number == 1 and source.encoding == "utf-8":
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = line.decode(source.encoding)
+        except UnicodeDecodeError as error:
+            raise make_decode_error(error, source.path, f"line {number}") from error
+        yield number, text
+
+
+def _read_wide_lines(source: Lines, file: BinaryIO) -> Iterator[tuple[int, str]]:
+    """Yield the lines of an encoding in which a line feed takes several bytes."""
+    wrapper = io.TextIOWrapper(file, source.encoding, newline="\n")
+    try:
+        yield from _number_lines(source, partial(wrapper.readline, _LONGEST), "")
+    except UnicodeDecodeError as error:
+        raise make_decode_error(error, source.path) from error
+    except UnicodeError as error:
+        raise DataError(f"not {source.encoding} ({error}); give its encoding with --encoding", source.path) from error
+    finally:
+        wrapper.detach()
+
+
+def _number_lines(source: Lines, read: Callable[[], AnyStr], end: AnyStr) -> Iterator[tuple[int, AnyStr]]:
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = read()
+        except OSError as error:
+            raise DataError(f"reading stopped: {error}; get the file again", source.path, f"line {number}") from error
+        if line == end:
+            return
+        if len(line) == _LONGEST:
+            raise DataError(f"a line of {_LONGEST} bytes or more", source.path, f"line {number}")
+        yield number, line

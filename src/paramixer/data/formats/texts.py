@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import archives, tables
+from paramixer.data.formats import class_folders, compression, tables
+from paramixer.data.formats.encodings import make_decode_error
 from paramixer.data.samples import Sample
-from paramixer.data.splits import SPLIT_NAMES, parse_split
+from paramixer.data.splits import parse_split
+
+SUFFIXES = (".txt", *(f".txt{suffix}" for suffix in compression.SUFFIXES))
+"""Endings of a text file's name."""
 
 # IMDB's folder of reviews without a rating.
 _WITHOUT_CLASS = "unsup"
@@ -26,7 +30,7 @@ def read_texts(source: Path, text: str, label: str, encoding: str = "utf-8") -> 
     """
     if tables.is_table(source):
         return _read_table(source, text, label)
-    return _read_folders(source, encoding)
+    return read_folders(source, encoding)
 
 
 def _read_table(source: Path, text: str, label: str) -> Iterator[Sample]:
@@ -40,17 +44,24 @@ def _read_table(source: Path, text: str, label: str) -> Iterator[Sample]:
         yield Sample(content, str(target), place, split, str(values.get("id", "")))
 
 
-def _read_folders(source: Path, encoding: str) -> Iterator[Sample]:
-    for name, read in archives.walk(source):
-        parts = PurePosixPath(name).parts
-        if not name.endswith(".txt") or len(parts) < 2 or parts[-2] == _WITHOUT_CLASS:
+def read_folders(source: Path, encoding: str) -> Iterator[Sample]:
+    """Yield the texts of a folder or archive with a folder for each class."""
+    for file in class_folders.walk(source, SUFFIXES):
+        if file.label == _WITHOUT_CLASS:
             continue
-        split = SPLIT_NAMES.get(parts[-3].lower()) if len(parts) > 2 else None
-        if parts[-2].lower() in SPLIT_NAMES:
-            # A list beside the folders of the classes, such as IMDB's list of addresses.
-            continue
-        try:
-            text = read().decode(encoding)
-        except UnicodeDecodeError as error:
-            raise DataError(f"byte {error.start} is not {encoding}; give the right encoding", source, name) from error
-        yield Sample(text, parts[-2], f"{source}, {name}", split, PurePosixPath(name).stem)
+        text = decode_text(file.read(), encoding, source, file.name)
+        yield Sample(text, file.label, f"{source}, {file.name}", file.split, name_text(file.name))
+
+
+def decode_text(content: bytes, encoding: str, source: Path, name: str) -> str:
+    """Return the text of a file, compressed or not, whose name is for messages."""
+    try:
+        return compression.expand_bytes(content, f"{source}, {name}").decode(encoding)
+    except UnicodeDecodeError as error:
+        raise make_decode_error(error, source, name) from error
+
+
+def name_text(name: str) -> str:
+    """Return the name of a text without its folders and endings."""
+    stem = PurePosixPath(name).name
+    return PurePosixPath(stem[: len(compression.strip_suffix(stem))]).stem

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path, PurePosixPath
+from itertools import chain, islice
+from pathlib import Path
 from reprlib import repr as abbreviate
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import archives, arrays, fasta, tables
-from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_sequence
+from paramixer.data.formats import (
+    alphabets,
+    archives,
+    arrays,
+    compression,
+    fasta,
+    infer_columns,
+    media,
+    tables,
+    text_tables,
+    texts,
+)
+from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_numbers, parse_sequence
 from paramixer.data.formats.columns import find_columns, join_names
+from paramixer.data.formats.encodings import check_encoding
+from paramixer.data.formats.tables import Tables
+from paramixer.data.formats.text_tables import Lines
 from paramixer.data.task import TaskInfo
+from paramixer.data.vocabulary import AMINO_ACIDS
+
+# So many bytes tell whether a stream is compressed.
+_HEAD = 6
 
 
 class UnlabeledSequence(NamedTuple):
@@ -27,68 +46,203 @@ class UnlabeledSequence(NamedTuple):
     """Token ids ``[length]`` or numbers ``[length, features]``, cut to the model's length."""
 
 
-def read(source: Path, info: TaskInfo, text: str | None = None, id: str | None = None) -> Iterator[UnlabeledSequence]:
+def read(
+    source: Path, info: TaskInfo, text: str | None = None, id: str | None = None, encoding: str | None = None
+) -> Iterator[UnlabeledSequence]:
     """Yield every sequence of a source, in its order.
 
     Args:
-        source: a table, FASTA, numpy arrays, or a folder or archive of .txt files.
+        source: a table, FASTA, numpy arrays, a folder or archive of texts, images or sounds, one image or sound, or a
+            .txt with a sequence on each line.
         info: about the task that the model was trained on.
         text: the column of the sequences; by default as in training.
         id: the column that names them; by default as in training, or "id".
+        encoding: of texts; by default as in training.
     """
-    for place, name, value in read_values(source, info, text, id):
+    for place, name, value in read_values(source, info, text, id, encoding):
         yield UnlabeledSequence(name, encode(value, info, place))
 
 
 def read_values(
-    source: Path, info: TaskInfo, text: str | None = None, id: str | None = None
+    source: Path, info: TaskInfo, text: str | None = None, id: str | None = None, encoding: str | None = None
 ) -> Iterator[tuple[str, str, Any]]:
     """Yield place, name and raw value of every sequence of a source, in its order. Arguments as for :func:`read`."""
     if not source.exists():
         raise DataError("there is no such file or folder", source)
-    yield from _read_raw(source, info, text, id)
+    yield from _read_raw(source, info, text, id, _choose_encoding(info, encoding))
+
+
+def read_stream(
+    stream: BinaryIO,
+    info: TaskInfo,
+    text: str | None = None,
+    id: str | None = None,
+    encoding: str | None = None,
+    name: str = "stdin",
+) -> Iterator[UnlabeledSequence]:
+    """Yield every sequence of an open stream, as it arrives: JSON lines, csv, tsv or a sequence on each line.
+
+    The first line decides. JSON lines begin with "{". The header of a csv or tsv has the column of the sequences, as
+    the training data had it or as ``text`` names it. Otherwise each line is a sequence; empty lines are skipped.
+
+    Args:
+        stream: of bytes, compressed or not, such as ``sys.stdin.buffer``.
+        info: as in :func:`read`.
+        text: as in :func:`read`.
+        id: as in :func:`read`.
+        encoding: as in :func:`read`.
+        name: what messages call the stream.
+    """
+    buffered = io.BufferedReader(_Unclosed(stream))
+    file = compression.expand(buffered, buffered.peek(_HEAD)[:_HEAD])
+    lines = text_tables.read_lines(Lines(Path(name), _choose_encoding(info, encoding), file))
+    first = next(lines, None)
+    if first is None:
+        raise DataError("there is not a single sequence in it", name)
+    source = Lines(Path(name), lines=chain([first], lines))
+    for place, id_, value in _read_lines(source, first[1], info, text, id):
+        yield UnlabeledSequence(id_, encode(value, info, place))
 
 
 def find_id_column(source: Path, info: TaskInfo, id: str | None = None) -> str | None:
     """Return the column of a table that names its sequences; None if there is none, or the source is no table."""
     if not tables.is_table(source):
         return None
-    names = tables.read_names(source)
+    table = tables.open_tables([source], _choose_encoding(info, None))
+    return _find_id_column(table.read_names(), info, id, source)
+
+
+def _find_id_column(names: list[str], info: TaskInfo, id: str | None, source: Path) -> str | None:
     if id is not None:
         find_columns([id], names, source)
     return next((name for name in (id, info.settings.get("id"), "id") if name in names), None)
 
 
-def _read_raw(source: Path, info: TaskInfo, text: str | None, id: str | None) -> Iterator[tuple[str, str, Any]]:
+def _choose_encoding(info: TaskInfo, encoding: str | None) -> str:
+    return check_encoding(encoding or info.settings.get("encoding") or "utf-8")
+
+
+def _read_raw(
+    source: Path, info: TaskInfo, text: str | None, id: str | None, encoding: str
+) -> Iterator[tuple[str, str, Any]]:
+    decoder = media.restore_decoder(info.settings)
     if tables.is_table(source):
-        yield from _read_cells(source, info, text, id)
+        table = tables.open_tables([source], encoding)
+        column = text or _find_files(table, info, decoder) or _choose_column(table.read_names(), info, text, source)
+        yield from _read_cells(table, column, info, _find_id_column(table.read_names(), info, id, source), decoder)
     elif fasta.is_fasta(source):
-        for record in fasta.read_records(source):
+        letters = fasta.PROTEIN if info.vocabulary == AMINO_ACIDS else fasta.DNA
+        for record in fasta.read_records(source, letters=letters):
             yield f"{source}, {record.place}", record.name, record.sequence
     elif arrays.is_arrays(source):
         for number, row in enumerate(arrays.read_rows(source, text)):
             yield f"{source}, row {number + 1}", str(number), row
-    else:
+    elif archives.is_archive(source):
         for name, content in archives.walk(source):
-            if name.endswith(".txt"):
-                try:
-                    yield f"{source}, {name}", PurePosixPath(name).stem, content().decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError(f"byte {error.start} is not UTF-8", source, name) from error
+            place = f"{source}, {name}"
+            if decoder is not None and name.lower().endswith(decoder.suffixes):
+                yield place, name, decoder.decode(content(), place)
+            elif decoder is None and name.lower().endswith(texts.SUFFIXES):
+                yield place, texts.name_text(name), texts.decode_text(content(), encoding, source, name)
+    elif decoder is not None and source.name.lower().endswith(decoder.suffixes):
+        yield str(source), source.name, decoder.decode(media.read_file(source, str(source)), str(source))
+    elif source.name.lower().endswith(texts.SUFFIXES):
+        yield from _number_lines(Lines(source, encoding), info)
+    else:
+        raise DataError("a table, FASTA, numpy arrays, .txt, a folder or an archive is expected", source)
 
 
-def _read_cells(source: Path, info: TaskInfo, text: str | None, id: str | None) -> Iterator[tuple[str, str, Any]]:
-    column = text or info.settings.get("text")
+def _choose_column(names: list[str], info: TaskInfo, text: str | None, source: Path) -> str:
+    column: str | None = text or info.settings.get("text")
     if column is None:
-        names = join_names(tables.read_names(source))
-        raise DataError(f"which column holds the sequences? Name it with --text; it has {names}", source)
-    id_column = find_id_column(source, info, id)
+        raise DataError(f"which column holds the sequences? Name it with --text; it has {join_names(names)}", source)
+    return column
+
+
+def _find_files(table: Tables, info: TaskInfo, decoder: media.Decoder | None) -> str | None:
+    """Return the only column that names images or sounds, for a model that was trained on a folder of them."""
+    if decoder is None or info.settings.get("text") is not None:
+        return None
+    names = [name for name in table.read_names() if infer_columns.find_files(table, name) == decoder.kind]
+    return names[0] if len(names) == 1 else None
+
+
+def _read_cells(
+    table: Tables, column: str, info: TaskInfo, id_column: str | None, decoder: media.Decoder | None
+) -> Iterator[tuple[str, str, Any]]:
     wanted = [column] if id_column is None else [column, id_column]
+    folders = [path.parent for path in table.paths]
     as_numbers = False
-    if info.features is not None:
-        as_numbers = are_number_lists([value for _, (value,) in islice(tables.read(source, [column]), LOOK_AHEAD)])
-    for number, (place, (value, *rest)) in enumerate(tables.read(source, wanted)):
+    if info.features is not None and decoder is None:
+        as_numbers = are_number_lists([value for _, (value,) in islice(table.read([column]), LOOK_AHEAD)])
+    for number, (place, (value, *rest)) in enumerate(table.read(wanted)):
+        name = str(rest[0]) if rest else str(number)
+        if decoder is not None and isinstance(value, str):
+            yield place, name, media.read_listed(decoder, folders, value, place)
+        else:
+            yield place, name, parse_sequence(value, as_numbers, column, place)
+
+
+def _read_lines(
+    source: Lines, first: str, info: TaskInfo, text: str | None, id: str | None
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the sequences of a stream, whose first line says what it is."""
+    column: str | None = text or info.settings.get("text")
+    delimiter = next((mark for mark in ("\t", ",") if mark in first), ",")
+    names = [name.strip().strip('"') for name in first.strip().split(delimiter)]
+    is_json = first.lstrip().startswith("{")
+    if not is_json and (column is None or column not in names):
+        if text is not None:
+            find_columns([text], names, source.path)
+        yield from _number_lines(source, info)
+        return
+    if is_json:
+        names = list(text_tables.parse_object(first, source.path, 1))
+        column = _choose_column(names, info, text, source.path)
+    assert column is not None
+    id_column = _find_id_column(names, info, id, source.path)
+    wanted = [column] if id_column is None else [column, id_column]
+    rows = (
+        text_tables.read_json_lines(source, wanted, False)
+        if is_json
+        else text_tables.read_delimited(source, wanted, delimiter)
+    )
+    for number, (place, (value, *rest)) in enumerate(rows):
+        as_numbers = info.features is not None and isinstance(value, str)
         yield place, str(rest[0]) if rest else str(number), parse_sequence(value, as_numbers, column, place)
+
+
+def _number_lines(source: Lines, info: TaskInfo) -> Iterator[tuple[str, str, Any]]:
+    """Yield a sequence for each line that is not empty, named by its number, counted from 0."""
+    number = 0
+    for line_number, line in text_tables.read_lines(source):
+        content = line.rstrip("\r\n")
+        if content.strip():
+            place = f"{source.path}, line {line_number}"
+            value: Any = content
+            if info.vocabulary is None or info.vocabulary.unit == "number":
+                value = parse_numbers(content)
+                if value is None:
+                    raise DataError(f"{abbreviate(content)} is not a list of numbers, which the model reads", place)
+            yield place, str(number), value
+            number += 1
+
+
+class _Unclosed(io.RawIOBase):
+    """Reads a stream and leaves it open."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        # Lines are passed on as they arrive, not when a buffer is full.
+        read = getattr(self._stream, "read1", self._stream.read)
+        content = read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
@@ -102,7 +256,8 @@ def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
     if info.vocabulary is not None:
         if isinstance(value, str):
             try:
-                tokens = info.vocabulary.encode(value, info.length)
+                text = alphabets.normalize(value, info.settings.get("alphabet", "text"))
+                tokens = info.vocabulary.encode(text, info.length)
             except ValueError as error:
                 raise DataError(str(error), place) from error
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from paramixer.baselines import registry
 from paramixer.data.errors import DataError
 from paramixer.data.folds import take_fold
 from paramixer.data.progress import Progress, no_progress, show_progress
+from paramixer.data.registry import is_own_file
 from paramixer.data.task import Task
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
@@ -121,9 +123,8 @@ class RunSettings:
 
     def with_absolute_paths(self) -> RunSettings:
         """Return settings that mean the same in every working directory."""
-        paths = {name: str(Path(self.data[name]).absolute()) for name in ("source", "labels") if self.data.get(name)}
-        is_file = self.task not in data.definitions() and Path(self.task).exists()
-        task = str(Path(self.task).absolute()) if is_file else self.task
+        paths = {name: _make_absolute(self.data[name]) for name in ("source", "labels") if self.data.get(name)}
+        task = str(Path(self.task).absolute()) if is_own_file(self.task) else self.task
         return dataclasses.replace(self, task=task, data={**self.data, **paths})
 
     def load_options(self) -> dict[str, Any]:
@@ -194,7 +195,7 @@ def check_run(settings: RunSettings, folder: Path | None = None) -> Path:
     settings.check()
     if settings.system != PARAMIXER:
         registry.get(settings.system).check_installed()
-    run = RunFolder(folder or _name_folder(settings.task))
+    run = RunFolder(folder or _name_folder(settings))
     if run.path.exists() and not run.path.is_dir():
         raise NotADirectoryError(f"{run.path} is a file; give a folder to write the run to")
     if run.config.exists():
@@ -389,11 +390,18 @@ def _is_closed_form(system: str) -> bool:
     return system != PARAMIXER and registry.get(system).closed_form
 
 
-def _name_folder(task: str) -> Path:
-    number = 1
-    while (folder := Path("runs") / f"{Path(task).stem}-{number}").exists():
+def _name_folder(settings: RunSettings) -> Path:
+    source = settings.data.get("source")
+    # Several files are named for the first one.
+    stem = Path(source[0] if isinstance(source, list) and source else settings.task).stem
+    stem, number = re.sub(r"[*?\[\]]+", "", stem) or "files", 1
+    while (folder := Path("runs") / f"{stem}-{number}").exists():
         number += 1
     return folder
+
+
+def _make_absolute(path: str | Path | list[str]) -> str | list[str]:
+    return [str(Path(one).absolute()) for one in path] if isinstance(path, list) else str(Path(path).absolute())
 
 
 def _to_plain(value: Any) -> Any:

@@ -36,6 +36,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "sinkhorn_transformer",
     ),
     "tensorboard": ("tensorboard",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
 }
 # What pip calls packages that are imported by another name.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}

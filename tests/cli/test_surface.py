@@ -23,6 +23,7 @@ SURFACE = {
     "predict": "RUN FILE --out --text --id --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
     "report": "RUNS --out --sequences --batch",
+    "export": "RUN --format --out --tolerance",
     "models": "--preset --length --match",
     "data list": "",
     "data prepare": f"TASK {DATA} --seed --picture",

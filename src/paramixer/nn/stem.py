@@ -199,10 +199,12 @@ class Stem(nn.Module):
             rows = rows.masked_fill(past_end(lengths, rows.shape[1])[..., None], 0)
         if self.window == 1:
             return rows, bag
-        missing = -rows.shape[1] % self.window
-        if missing:
+        count = -(-rows.shape[1] // self.window)
+        missing = count * self.window - rows.shape[1]
+        # A traced graph pads always: it serves every length.
+        if torch.compiler.is_compiling() or missing:
             rows = F.pad(rows, (0, 0, 0, missing))
-        joined: Tensor = self.join(rows.reshape(len(rows), -1, self.window * rows.shape[2]))
+        joined: Tensor = self.join(rows.reshape(rows.shape[0], count, self.window * rows.shape[2]))
         if lengths is not None:
             windows = self.count_windows(lengths)
             assert windows is not None

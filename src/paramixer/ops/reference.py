@@ -7,7 +7,7 @@ sliced out and computed as an operator without heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -162,8 +162,8 @@ def ngram_rows(tokens: Tensor, lengths: Tensor | None, layout: NgramLayout, admi
     rows = tokens.new_full((batch, length, len(layout.blocks)), -1, dtype=torch.int32)
     for number, block in enumerate(layout.blocks):
         if block.order <= length:
-            ngrams = tokens.unfold(1, block.order, 1)
-            rows[:, block.order - 1 :, number] = _number_ngrams(ngrams, block, layout.vocabulary).int()
+            ngrams = tokens.unfold(1, block.order, 1).unbind(-1)
+            rows[:, block.order - 1 :, number] = number_ngrams(ngrams, block, layout.vocabulary).int()
     rows[past] = -1
     if admitted is not None:
         rows[(rows >= 0) & (admitted[rows.clamp(min=0)] == 0)] = -1
@@ -209,6 +209,27 @@ def update_rows_(
     square = exp_avg_sq[rows] * step.beta2 + (1 - step.beta2) * grads * grads
     exp_avg[rows], exp_avg_sq[rows] = mean, square
     table[rows] = table[rows] * step.decay - step.size * mean / (square.sqrt() / step.scale + step.eps)
+
+
+def number_ngrams(ngrams: Sequence[Tensor], block: NgramBlock, vocabulary: int) -> Tensor:
+    """Return the table rows of n-grams: their base-vocabulary number, or a hash of all tokens.
+
+    Args:
+        ngrams: the first token of every n-gram, then the second, and so on; of one shape.
+        block: the rows of their order.
+        vocabulary: the number of different tokens.
+    """
+    base = vocabulary if block.counted else _HASH_BASE
+    code = torch.zeros_like(ngrams[0])
+    for token in ngrams:
+        code = code * base + token
+    if not block.counted:
+        # SplitMix64; the upper 32 bits as a fraction of the block.
+        code = code + _HASH_BASE
+        code = (code ^ _shift(code, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
+        code = (code ^ _shift(code, 27)) * (0x94D049BB133111EB - 2**64)
+        code = _shift(_shift(code ^ _shift(code, 31), 32) * block.rows, 32)
+    return block.start + code
 
 
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
@@ -297,21 +318,6 @@ def _sequences(values: Tensor, lengths: Tensor | None) -> Iterator[tuple[slice, 
 def _cut(tensor: Tensor, batch: slice, length: int) -> Tensor:
     """Return rows of some sequences in memory of their own: the bits of a product depend on strides and alignment."""
     return tensor[batch, :length].clone(memory_format=torch.contiguous_format)
-
-
-def _number_ngrams(ngrams: Tensor, block: NgramBlock, vocabulary: int) -> Tensor:
-    """Return the table rows of n-grams ``[..., order]``: their base-vocabulary number, or a hash of all tokens."""
-    base = vocabulary if block.counted else _HASH_BASE
-    code = torch.zeros_like(ngrams[..., 0])
-    for token in ngrams.unbind(-1):
-        code = code * base + token
-    if not block.counted:
-        # SplitMix64; the upper 32 bits as a fraction of the block.
-        code = code + _HASH_BASE
-        code = (code ^ _shift(code, 30)) * (0xBF58476D1CE4E5B9 - 2**64)
-        code = (code ^ _shift(code, 27)) * (0x94D049BB133111EB - 2**64)
-        code = _shift(_shift(code ^ _shift(code, 31), 32) * block.rows, 32)
-    return block.start + code
 
 
 def _shift(word: Tensor, bits: int) -> Tensor:

@@ -2,7 +2,9 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ folder = Path(__file__).parent
 preprocessing = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
 
 
-def encode(raw):
+def encode(raw: Any) -> np.ndarray:
     """Return a text as token ids, or numbers as [length, features], cut to the model's length."""
     p = preprocessing
     if p["kind"] == "numbers":
@@ -25,7 +27,7 @@ def encode(raw):
     return np.array([*first, *(ids.get(unit, p["unknown"]) for unit in units)], np.int64)[: p["length"]]
 
 
-def collate(sequences):
+def collate(sequences: list[np.ndarray]) -> dict[str, np.ndarray]:
     """Return a batch of sequences as the inputs of the model by name, padded to the longest."""
     p = preprocessing
     width = max(p["shortest_width"], *map(len, sequences))
@@ -37,7 +39,7 @@ def collate(sequences):
     return {name: inputs[name] for name in p["inputs"]}
 
 
-def predict(run, raws):
+def predict(run: Callable[[dict[str, np.ndarray]], np.ndarray], raws: list[Any]) -> tuple[list[Any], Any]:
     """Return the class (or the value) of every raw input, and the probabilities of the classes."""
     answers = run(collate([encode(raw) for raw in raws]))
     if preprocessing["target"] == "value":

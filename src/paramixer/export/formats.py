@@ -1,9 +1,9 @@
-"""The formats of an export: each turns a program into a file and runs that file."""
+"""The formats of an export: each turns a program into the content of a file, and runs that content."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -19,46 +19,54 @@ Run = Callable[[Mapping[str, Tensor]], Tensor]
 _MOST_BYTES = 2**31 - 1
 
 
-def write_onnx(program: ExportedProgram, path: Path) -> Run:
-    """Write a program as ONNX and return what onnxruntime makes of the file."""
+def to_onnx(program: ExportedProgram) -> tuple[bytes, Run]:
+    """Return a program as ONNX, and what onnxruntime makes of it."""
     size = sum(tensor.numel() * tensor.element_size() for tensor in program.state_dict.values())
     if size > _MOST_BYTES:
         raise ValueError(f"the model takes {size / 1e9:.1f} GB, an ONNX file holds 2.1 GB; use --format pt2")
-    with needed_for("paramixer export --format onnx"):
-        import onnx  # noqa: F401
-        import onnxruntime
-        import onnxscript  # noqa: F401
+    check_installed("onnx")
+    import onnxruntime
+
     names = [INPUTS, LENGTHS][: len(program.graph_signature.user_inputs)]
     with quiet():
-        exported = torch.onnx.export(
-            program, dynamo=True, verbose=False, input_names=names, output_names=[ANSWERS]
-        )
-        assert exported is not None
-        exported.save(path)
+        exported = torch.onnx.export(program, dynamo=True, verbose=False, input_names=names, output_names=[ANSWERS])
+    assert exported is not None
+    content: bytes = exported.model_proto.SerializeToString()
     options = onnxruntime.SessionOptions()
-    # Warnings about the graph help nobody who did not write it.
+    # Errors only: warnings about the graph help nobody who did not write it.
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def run(inputs: Mapping[str, Tensor]) -> Tensor:
         answers = session.run([ANSWERS], {name: tensor.numpy() for name, tensor in inputs.items()})
         return torch.from_numpy(answers[0])
 
-    return run
+    return content, run
 
 
-def write_pt2(program: ExportedProgram, path: Path) -> Run:
-    """Write a program of torch.export and return what torch makes of the file."""
+def to_pt2(program: ExportedProgram) -> tuple[bytes, Run]:
+    """Return a program as torch.export saves it, and what torch makes of that."""
+    buffer = io.BytesIO()
     with quiet():
-        torch.export.save(program, path)
-        module = torch.export.load(path).module()
+        torch.export.save(program, buffer)
+        buffer.seek(0)
+        module = torch.export.load(buffer).module()
 
+    @torch.no_grad()
     def run(inputs: Mapping[str, Tensor]) -> Tensor:
         answers: Tensor = module(*inputs.values())
         return answers
 
-    return run
+    return buffer.getvalue(), run
 
 
-FORMATS: dict[str, Callable[[ExportedProgram, Path], Run]] = {"onnx": write_onnx, "pt2": write_pt2}
+FORMATS: dict[str, Callable[[ExportedProgram], tuple[bytes, Run]]] = {"onnx": to_onnx, "pt2": to_pt2}
 
+
+def check_installed(format: str) -> None:
+    """Raise an error that names the extra if a package is missing that the format needs."""
+    if format == "onnx":
+        with needed_for("paramixer export --format onnx"):
+            import onnx  # noqa: F401
+            import onnxruntime  # noqa: F401
+            import onnxscript  # noqa: F401

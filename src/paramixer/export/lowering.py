@@ -114,7 +114,7 @@ def first_rows(rows: Tensor, total: int) -> Tensor:
     return rows.masked_fill(repeats > 0, -1)
 
 
-def unfold(values: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def unfold(values: Tensor, dimension: int, size: int, step: int) -> Any:
     """Return windows of ``size`` along a dimension as a last axis; ONNX's own translation needs a fixed length."""
     if step != 1:
         return NotImplemented

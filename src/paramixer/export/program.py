@@ -67,7 +67,8 @@ def trace(model: PretrainedModel) -> ExportedProgram:
     try:
         with quiet():
             program = torch.export.export(model, sample_inputs(model, 3, width), dynamic_shapes=shapes, strict=False)
-            return program.run_decompositions(lowered_ops())
+            lowered: ExportedProgram = program.run_decompositions(lowered_ops())
+        return lowered
     # Whatever a model does that torch cannot trace: among its errors are RuntimeErrors and errors of its own.
     except Exception as error:
         raise ValueError(
@@ -89,7 +90,7 @@ def check_outputs(model: PretrainedModel, run: Any, what: str, tolerance: float)
         arguments = sample_inputs(model, batch, width, seed)
         with torch.no_grad():
             expected = model(*arguments)
-        found = run(dict(zip((INPUTS, LENGTHS), arguments, strict=False)))
+            found = run(dict(zip((INPUTS, LENGTHS), arguments, strict=False)))
         if found.shape != expected.shape:
             raise ValueError(
                 f"{what} answers {batch} sequences of {width} with shape {list(found.shape)}, the model with "
@@ -111,7 +112,9 @@ def check_shapes(model: PretrainedModel) -> list[tuple[int, int]]:
     least, length = shortest_width(model), model.config.length
     # A long one once: it is slow.
     widths = sorted({least, least + 1, (least + min(length, 300)) // 2, min(length, 301), length})
-    return [(1 + number * 2 % 5 if width < 2000 else 1, width) for number, width in enumerate(widths) if width <= length]
+    return [
+        (1 + number * 2 % 5 if width < 2000 else 1, width) for number, width in enumerate(widths) if width <= length
+    ]
 
 
 def input_document(model: PretrainedModel) -> Mapping[str, Any]:

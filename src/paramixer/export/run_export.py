@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from paramixer.export.formats import FORMATS
+from paramixer.export.formats import FORMATS, check_installed
 from paramixer.export.preprocessing import describe
 from paramixer.export.program import check_outputs, trace
 from paramixer.files import replace_file
@@ -46,6 +45,7 @@ def export_run(run: Path, format: str = "onnx", out: Path | None = None, toleran
     """
     if format not in FORMATS:
         raise ValueError(f"there is no format {format!r}; choose from {', '.join(FORMATS)}")
+    check_installed(format)
     folder = find_model_folder(run)
     path = _resolve(out if out is not None else run / "export", format)
     example, preprocessing = path.with_name(EXAMPLE), path.with_name(PREPROCESSING)
@@ -55,12 +55,10 @@ def export_run(run: Path, format: str = "onnx", out: Path | None = None, toleran
     program_text = Path(__file__).with_name("example.py").read_bytes()
     if example.exists() and example.read_bytes() != program_text:
         raise ValueError(f"{example} exists and is no example of paramixer export; give --out another folder")
-    program = trace(model)
+    content, run_content = FORMATS[format](trace(model))
+    difference = check_outputs(model, run_content, f"the {format} export", tolerance)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as temporary:
-        unfinished = Path(temporary) / path.name
-        difference = check_outputs(model, FORMATS[format](program, unfinished), f"the {format} export", tolerance)
-        unfinished.replace(path)
+    replace_file(path, content)
     document = {**describe(model, info), "model": path.name}
     replace_file(preprocessing, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
     replace_file(example, program_text)
@@ -71,7 +69,9 @@ def _resolve(out: Path, format: str) -> Path:
     """Return the file of the model; raise if it cannot be written."""
     if out.suffix in {f".{name}" for name in FORMATS} and not out.is_dir():
         if out.suffix != f".{format}":
-            raise ValueError(f"--out {out} is no file of --format {format}; name it {out.with_suffix(f'.{format}').name}")
+            raise ValueError(
+                f"--out {out} is no file of --format {format}; name it {out.with_suffix(f'.{format}').name}"
+            )
         path = out
     else:
         path = out / f"model.{format}"

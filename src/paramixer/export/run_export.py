@@ -9,7 +9,7 @@ from pathlib import Path
 from paramixer.export.formats import FORMATS, check_installed
 from paramixer.export.preprocessing import describe
 from paramixer.export.program import check_outputs, trace
-from paramixer.files import replace_file
+from paramixer.files import replace_file, writing
 from paramixer.training.factory import load_model
 from paramixer.training.runs.folder import find_model_folder, read_inputs
 
@@ -57,7 +57,8 @@ def export_run(run: Path, format: str = "onnx", out: Path | None = None, toleran
         raise ValueError(f"{example} exists and is no example of paramixer export; give --out another folder")
     content, run_content = FORMATS[format](trace(model))
     difference = check_outputs(model, run_content, f"the {format} export", tolerance)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, "nothing was written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content)
     document = {**describe(model, info), "model": path.name}
     replace_file(preprocessing, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())

@@ -22,6 +22,7 @@ from paramixer.data.formats.unlabeled import UnlabeledSequence
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.samples import Item
 from paramixer.data.task import TaskInfo
+from paramixer.files import remove_quietly, writing
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.training.batches import build_collate
 from paramixer.training.factory import load_model
@@ -137,14 +138,15 @@ def open_writer(path: Path) -> Iterator[Callable[[Row], None]]:
     writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
     if path.suffix not in writers:
         raise ValueError(f"{path}: predictions are written to {', '.join(writers)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.new")
-    try:
-        with writers[path.suffix](unfinished) as write:
-            yield write
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with writing(path, "the file from before is kept" if path.exists() else "no prediction was written"):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with writers[path.suffix](unfinished) as write:
+                yield write
+            unfinished.replace(path)
+        finally:
+            remove_quietly(unfinished)
 
 
 @contextmanager

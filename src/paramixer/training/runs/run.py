@@ -16,6 +16,7 @@ from paramixer.baselines import registry
 from paramixer.data.errors import DataError
 from paramixer.data.progress import Progress, no_progress, show_progress
 from paramixer.data.task import Task
+from paramixer.files import WriteError
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import Recipe
@@ -318,6 +319,11 @@ def _train(
         )
     except Interrupted as error:
         raise Interrupted(f"stopped by {error}; go on with: paramixer train --resume {run.path}") from None
+    except WriteError as error:
+        if not run.config.is_file():
+            raise
+        sentence = str(error).removesuffix(" and try again")
+        raise WriteError(f"{sentence}, and go on with: paramixer train --resume {run.path}") from error
 
 
 def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: RunFolder, console: Console) -> None:

@@ -39,7 +39,9 @@ def shrink(words: list[str]) -> list[str]:
     """Return the command with sizes that take a moment."""
     match words:
         case (
-            ["train", "--help-all" | "--help"] | ["data", "list"] | ["models" | "evaluate" | "predict" | "explain", *_]
+            ["train", "--help-all" | "--help"]
+            | ["data", "list"]
+            | ["models" | "evaluate" | "predict" | "explain" | "export", *_]
         ):
             return words
         case ["train", "--resume", *_]:

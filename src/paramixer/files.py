@@ -1,22 +1,89 @@
-"""Atomic file writes: at any moment there is the old file or the new one, whole."""
+"""Atomic file writes: at any moment there is the old file or the new one, whole. JSON that somebody else wrote."""
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NoReturn
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of a disk, a quota or a file that is full."""
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class WriteError(OSError):
+    """A file cannot be written; the message names the file, what is left of it, and the remedy."""
+
+
+@contextmanager
+def writing(path: Path, kept: str) -> Iterator[None]:
+    """Turn a full disk and a missing permission into one sentence.
+
+    Args:
+        path: what is written.
+        kept: what is there afterwards, such as "nothing was written".
+    """
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        if error.errno in FULL:
+            why, remedy = "no space is left", "free some and try again"
+        elif error.errno in _REFUSED:
+            why, remedy = (error.strerror or "permission denied").lower(), "change the permissions or write elsewhere"
+        else:
+            raise
+        failure = WriteError(f"{path} cannot be written: {why}; {kept}; {remedy}")
+        failure.errno = error.errno
+        raise failure from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write content to path atomically: a crash leaves the old file or the new one."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        write_synced(temporary, content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with writing(path, "the file from before is kept" if path.exists() else "nothing was written"):
+        try:
+            write_synced(temporary, content)
+            temporary.replace(path)
+        except BaseException:
+            remove_quietly(temporary)
+            raise
     sync_folder(path.parent)
+
+
+def remove_quietly(path: Path) -> None:
+    """Remove a file if it is there; what hinders that hides no other error."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def read_json(path: Path, most_bytes: int) -> Any:
+    """Return the content of a JSON file that may come from anyone, or raise a ValueError of one sentence.
+
+    Args:
+        path: the file. If it is missing, FileNotFoundError is raised.
+        most_bytes: a larger file is refused before it is read.
+    """
+    if path.stat().st_size > most_bytes:
+        raise ValueError(
+            f"{path} has {path.stat().st_size:,} bytes, the most is {most_bytes:,}; paramixer writes none that large"
+        )
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError(f"{path} is damaged, it is not JSON: its lists are nested too deeply") from None
+    except (ValueError, IsADirectoryError) as error:
+        raise ValueError(f"{path} is damaged, it is not JSON: {error}") from error
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def write_synced(path: Path, content: bytes) -> None:

@@ -24,6 +24,7 @@ SURFACE = {
     "predict": "RUN FILE --out --proba --windows --text --id --format --no-escape --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
     "report": "RUNS --out --sequences --batch",
+    "export": "RUN --format --out --tolerance",
     "models": "--preset --length --match",
     "data list": "",
     "data prepare": f"TASK {DATA} --seed --picture",

@@ -116,7 +116,18 @@ def rewrite_weights(folder, change):
     save_file(state, path)
 
 
+# Without the table of offsets, which fixes factors and links.
+FREE = {"protocol": "chord", "table": None}
+
 DAMAGES = {
+    "NaN": (
+        lambda f: rewrite_weights(f, lambda state: state["blocks.0.w1"].view(-1)[3].fill_(torch.nan)),
+        "blocks.0.w1 has 1 numbers that are NaN",
+    ),
+    "infinity": (
+        lambda f: rewrite_weights(f, lambda state: state["head.linear.bias"].fill_(-torch.inf)),
+        "head.linear.bias has 3 numbers",
+    ),
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing; .* is not a saved Paramixer"),
     "config cut": (
         lambda f: (f / "config.json").write_text('{"format": 1, '),
@@ -133,7 +144,25 @@ DAMAGES = {
     "format true": (lambda f: edit_config(f, format=True), "has format True, which no version"),
     "endless config": (lambda f: (f / "config.json").write_text("[" * 100_000), "is damaged, it is not JSON"),
     "config is a folder": (lambda f: ((f / "config.json").unlink(), (f / "config.json").mkdir()), "is damaged"),
-    "enormous length": (lambda f: edit_config(f, config={"length": 10**12}), "positions.weight has shape"),
+    "enormous length": (lambda f: edit_config(f, config={"length": 10**7}), "positions.weight has shape"),
+    "absurd length": (lambda f: edit_config(f, config={"length": 10**18}), "length=1000000000000000000; no model has"),
+    "a million blocks": (
+        lambda f: edit_config(f, config={"blocks": 10**6}),
+        "config.json: blocks=1000000 does not fit model.safetensors, which holds 12 tensors",
+    ),
+    "factors": (lambda f: edit_config(f, config=FREE | {"factors": 10**8}), "factors=100000000 does not fit"),
+    "links": (lambda f: edit_config(f, config=FREE | {"links": 10**8}), "links=100000000 does not fit"),
+    "factors and links": (
+        lambda f: edit_config(f, config=FREE | {"factors": 300, "links": 300}),
+        "factors=300 and links=300 do not fit",
+    ),
+    "infinite dropout": (
+        lambda f: edit_config(f, config={"block_dropout": 1e999}),
+        "is damaged, it is not JSON: Infinity is no number",
+    ),
+    "a bool": (lambda f: edit_config(f, config={"blocks": True}), "wrong config: blocks=True"),
+    "negative": (lambda f: edit_config(f, config={"outputs": -3}), "outputs=-3; no model has that"),
+    "huge config": (lambda f: (f / "config.json").write_text(" " * (2**24 + 1)), "the most is 16,777,216"),
     "config null": (lambda f: (f / "config.json").write_text('{"model_type": "paramixer", "format": 2}'), "no config"),
     "unknown setting": (lambda f: edit_config(f, config={"widht": 3}), "unknown settings: widht"),
     "wrong setting": (lambda f: edit_config(f, config={"hidden": "many"}), "wrong config: hidden='many'"),

@@ -262,8 +262,12 @@ def count_parameters(config: BaselineConfig) -> int:
 def load_pretrained(folder: str | Path) -> PretrainedModel:
     """Load the baseline that ``save_pretrained`` wrote, in evaluation mode."""
     saved = pretrained.read(folder, "baseline")
-    # Packages compute with what they draw, which needs memory.
-    model = build(saved.make_config(BaselineConfig), torch.Generator())
+    config = saved.make_config(BaselineConfig)
+    try:
+        # Packages compute with what they draw, which needs memory.
+        model = build(config, torch.Generator())
+    except (RuntimeError, MemoryError, OverflowError) as error:
+        raise ValueError(f"{saved.folder}: {config.model} cannot be built from its config: {error}") from error
     saved.load_weights(model)
     return model.eval()
 

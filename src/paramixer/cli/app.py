@@ -30,6 +30,11 @@ _COMMANDS = {
             "Write one page about a run, or about several side by side.",
             "paramixer report runs/reviews-1 runs/reviews-2 --out both.html",
         ),
+        (
+            "export",
+            "Write the model of a run as a file that runs without this package.",
+            "paramixer export runs/reviews-1 --format onnx",
+        ),
     ),
     "Data and models": (
         ("models", "List the models that paramixer train --model can train.", "paramixer models --length 4096"),

@@ -19,6 +19,8 @@ from paramixer.data.vocabulary import Vocabulary
 _TRAINING_FIELDS = ("variable_length", "inferred")
 # Documents written before this field existed: only the task of user files differs from the default.
 _EARLIER_VALUES = {"own": {"variable_length": True}}
+# Positions are counted in 32 bits in places.
+_MOST = 2**31 - 1
 # Fields of earlier versions.
 _FORMER_FIELDS = ("recipe",)
 
@@ -107,12 +109,35 @@ class TaskInfo:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TaskInfo:
-        """Return what :meth:`document` wrote, now or in an earlier version."""
-        vocabulary = document["vocabulary"] and Vocabulary.from_document(document["vocabulary"])
-        tuples = {key: tuple(document[key]) for key in ("classes", "notes")}
-        earlier: dict[str, Any] = dict(_EARLIER_VALUES.get(document["name"], {}))
+        """Return what :meth:`document` wrote, now or in an earlier version; raise a ValueError for anything else."""
+        earlier: dict[str, Any] = dict(_EARLIER_VALUES.get(str(document.get("name")), {}))
         known = {key: value for key, value in document.items() if key not in _FORMER_FIELDS}
-        return cls(**{**earlier, **known, **tuples, "vocabulary": vocabulary})
+        unknown = known.keys() - cls.__dataclass_fields__.keys()
+        if unknown:
+            raise ValueError(f"there is no field {min(unknown)!r}; a newer version of paramixer may know it")
+        info = _validate({**earlier, **known})
+        for name, value in (("length", info.length), ("features", info.features)):
+            if value is not None and not 1 <= value <= _MOST:
+                raise ValueError(f"{name}={value}; it must be 1 to {_MOST:,}")
+        if (info.vocabulary is None) == (info.features is None):
+            raise ValueError("it must have a vocabulary or features, and not both")
+        if (info.target == "class") != bool(info.classes):
+            raise ValueError(f"target={info.target!r} with {len(info.classes)} classes; the two contradict each other")
+        return info
+
+
+def _validate(fields: dict[str, Any]) -> TaskInfo:
+    """Return fields from JSON as the info, each of its type."""
+    import json
+
+    from pydantic import TypeAdapter, ValidationError
+
+    from paramixer.validation import describe_error
+
+    try:
+        return TypeAdapter(TaskInfo).validate_json(json.dumps(fields), strict=True)
+    except ValidationError as error:
+        raise ValueError(describe_error(error)) from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,8 +46,9 @@ class Flat(Pooling):
     def forward(self, values: Tensor, lengths: Tensor | None) -> Tensor:
         """Return ``[batch, length * channels]``."""
         missing = self.length - values.shape[1]
-        # Padding by nothing would still copy.
-        return (F.pad(values, (0, 0, 0, missing)) if missing else values).flatten(1)
+        # Padding by nothing would still copy; a traced graph pads always, as it serves every length.
+        padded = F.pad(values, (0, 0, 0, missing)) if torch.compiler.is_compiling() or missing else values
+        return padded.flatten(1)
 
 
 class Cls(Pooling):
@@ -97,7 +98,7 @@ class Attention(Pooling):
         if lengths is not None:
             # Not minus infinity: an empty sequence would have no weights at all.
             scores = scores.masked_fill(past_end(lengths, values.shape[1])[..., None], -1e4)
-        pooled: Tensor = scores.softmax(1).mT @ values
+        pooled = torch.bmm(scores.softmax(1).mT, values)
         return pooled.flatten(1)
 
 

@@ -25,13 +25,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from paramixer.files import replace_file
+from paramixer.files import read_json, replace_file
 from paramixer.nn.config import SequenceConfig
+from paramixer.nn.plausibility import check_finite, check_size
 from paramixer.nn.row_storage import RowStorage
 
 FORMAT = 3
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPES = ("paramixer", "baseline")
+# A table of offsets may be long; nothing else in a config is.
+_MOST_CONFIG_BYTES = 2**24
 
 C = TypeVar("C", bound=SequenceConfig)
 
@@ -78,7 +81,8 @@ class SavedModel:
         path = self.folder / CONFIG
         unknown = self.settings.keys() - {field.name for field in dataclasses.fields(kind)}
         if unknown:
-            raise ValueError(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
+            raise ValueError(f"{path} has unknown settings: {', '.join(sorted(unknown)[:5])}")
+        check_size(self.folder, self.model_type, self.settings)
         try:
             return kind(**self.settings)
         except ValueError as error:
@@ -103,6 +107,9 @@ class SavedModel:
                 weights: dict[str, Tensor] = {name: file.get_tensor(name).clone() for name in names}
         except SafetensorError as error:
             raise ValueError(f"{path} is damaged or no safetensors file: {error}") from error
+        check_finite(
+            path, weights, {name for name, _ in model.named_buffers()} if self.model_type == "baseline" else ()
+        )
         weights = storage.unpack(weights, path)
         dtypes = {tensor.dtype for name, tensor in weights.items() if name not in storage.flags}
         if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
@@ -126,11 +133,9 @@ def read(folder: str | Path, expected: str | None = None) -> SavedModel:
     """
     path = find_folder(folder) / CONFIG
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path, _MOST_CONFIG_BYTES)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; {path.parent} is not a saved Paramixer") from None
-    except (ValueError, RecursionError, OSError) as error:
-        raise ValueError(f"{path} is damaged, it is not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("model_type") not in MODEL_TYPES:
         raise ValueError(f"{path} does not describe a Paramixer; is it another library's model?")
     version = document.get("format")
@@ -260,7 +265,10 @@ def _check_shapes(path: Path, model: nn.Module, shapes: Mapping[str, Sequence[in
     expected = model.state_dict()
     for what, names in (("lacks", expected.keys() - shapes.keys()), ("has unknown", shapes.keys() - expected.keys())):
         if names:
-            raise ValueError(f"{path} {what} tensors: {', '.join(sorted(names))}; it does not belong to this config")
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            raise ValueError(
+                f"{path} {what} tensors: {', '.join(sorted(names)[:5])}{more}; it does not belong to this config"
+            )
     for name, tensor in expected.items():
         if torch.Size(shapes[name]) != tensor.shape:
             raise ValueError(f"{path}: {name} has shape {list(shapes[name])}, the config asks for {list(tensor.shape)}")

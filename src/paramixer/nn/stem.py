@@ -195,7 +195,7 @@ class Stem(nn.Module):
 
     def count_windows(self, lengths: Tensor | None) -> Tensor | None:
         """Return how many windows sequences of these lengths fill; the last one may be filled up with zeros."""
-        return None if lengths is None else -(-lengths // self.window)
+        return None if lengths is None else (lengths + self.window - 1) // self.window
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return ``[batch, windows, channels]``, zero past the end of a sequence, and a bag of n-grams.
@@ -207,10 +207,13 @@ class Stem(nn.Module):
             rows = rows.masked_fill(past_end(lengths, rows.shape[1])[..., None], 0)
         if self.window == 1:
             return rows, bag
-        missing = -rows.shape[1] % self.window
-        if missing:
+        # Rounded up without a negative number: ONNX divides those toward zero.
+        count = (rows.shape[1] + self.window - 1) // self.window
+        missing = count * self.window - rows.shape[1]
+        # A traced graph pads always: it serves every length.
+        if torch.compiler.is_compiling() or missing:
             rows = F.pad(rows, (0, 0, 0, missing))
-        joined: Tensor = self.join(rows.reshape(len(rows), -1, self.window * rows.shape[2]))
+        joined: Tensor = self.join(rows.reshape(rows.shape[0], count, self.window * rows.shape[2]))
         if lengths is not None:
             windows = self.count_windows(lengths)
             assert windows is not None

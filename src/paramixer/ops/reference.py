@@ -7,7 +7,7 @@ sliced out and computed as an operator without heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,8 @@ from paramixer.ops.chain import Chain, checkpoint_shape, widen
 from paramixer.ops.checks import past_end
 from paramixer.ops.ngram_layout import NgramBlock, NgramLayout
 
+# Sequences are shorter than 2 to this power.
+_POSITION_BITS = 31
 # Odd, and its powers differ in all bits: the bases of the numbers that are hashed, of tokens and of words.
 _HASH_BASE, _WORD_BASE = 0x9E3779B97F4A7C15 - 2**64, 0xD1342543DE82EF95 - 2**64
 
@@ -163,11 +165,11 @@ def ngram_rows(
         raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {layout.vocabulary - 1}")
     rows = tokens.new_full((batch, length, len(layout.blocks)), -1, dtype=torch.int32)
     if letters is not None:
-        rows[..., len(layout.orders) :] = _number_words(letters[tokens].masked_fill(past, 0), layout)
+        rows[..., len(layout.orders) :] = number_words(letters[tokens].masked_fill(past, 0), layout)
     for number, block in enumerate(layout.blocks):
         if block.order <= length and not block.of_words:
-            ngrams = tokens.unfold(1, block.order, 1)
-            rows[:, block.order - 1 :, number] = _number_ngrams(ngrams, block, layout.vocabulary).int()
+            ngrams = tokens.unfold(1, block.order, 1).unbind(-1)
+            rows[:, block.order - 1 :, number] = number_ngrams(ngrams, block, layout.vocabulary).int()
     rows[past] = -1
     if admitted is not None:
         rows[(rows >= 0) & (admitted[rows.clamp(min=0)] == 0)] = -1
@@ -219,6 +221,21 @@ def update_rows_(
     square = exp_avg_sq[rows] * step.beta2 + (1 - step.beta2) * grads * grads
     exp_avg[rows], exp_avg_sq[rows] = mean, square
     table[rows] = table[rows] * step.decay - step.size * mean / (square.sqrt() / step.scale + step.eps)
+
+
+def number_ngrams(ngrams: Sequence[Tensor], block: NgramBlock, vocabulary: int) -> Tensor:
+    """Return the table rows of n-grams: their base-vocabulary number, or a hash of all tokens.
+
+    Args:
+        ngrams: the first token of every n-gram, then the second, and so on; of one shape.
+        block: the rows of their order.
+        vocabulary: the number of different tokens.
+    """
+    base = vocabulary if block.counted else _HASH_BASE
+    code = torch.zeros_like(ngrams[0])
+    for token in ngrams:
+        code = code * base + token
+    return block.start + (code if block.counted else _hash(code, block.rows))
 
 
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
@@ -309,16 +326,7 @@ def _cut(tensor: Tensor, batch: slice, length: int) -> Tensor:
     return tensor[batch, :length].clone(memory_format=torch.contiguous_format)
 
 
-def _number_ngrams(ngrams: Tensor, block: NgramBlock, vocabulary: int) -> Tensor:
-    """Return the table rows of n-grams ``[..., order]``: their base-vocabulary number, or a hash of all tokens."""
-    base = vocabulary if block.counted else _HASH_BASE
-    code = torch.zeros_like(ngrams[..., 0])
-    for token in ngrams.unbind(-1):
-        code = code * base + token
-    return block.start + (code if block.counted else _hash(code, block.rows))
-
-
-def _number_words(letters: Tensor, layout: NgramLayout) -> Tensor:
+def number_words(letters: Tensor, layout: NgramLayout) -> Tensor:
     """Return the table rows of the n-grams of words that end at each position, ``[batch, length, words]``.
 
     Args:
@@ -349,9 +357,12 @@ def _number_words(letters: Tensor, layout: NgramLayout) -> Tensor:
 
 
 def _powers(base: int, exponents: Tensor) -> Tensor:
-    """Return the powers of a number modulo 2**64 for the exponents 0, 1, 2, ..."""
-    factors = torch.full_like(exponents, _as_int64(base)).where(exponents > 0, 1)
-    return factors.cumprod(0)
+    """Return the powers of a number modulo 2**64, by squaring: every bit of an exponent has a factor."""
+    powers = torch.ones_like(exponents)
+    for bit in range(_POSITION_BITS):
+        factor = _as_int64(pow(base, 2**bit, 2**64))
+        powers = powers * torch.where((exponents >> bit) & 1 > 0, factor, 1)
+    return powers
 
 
 def _as_int64(number: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paramixer.files import replace_file
+from paramixer.files import replace_file, writing
 
 
 def resolve_output(path: Path, default_name: str | None = None) -> Path:
@@ -33,5 +33,6 @@ def resolve_explanation(path: Path) -> tuple[Path, Path]:
 
 def write_output(path: Path, content: bytes) -> None:
     """Write the file atomically; make its folder if there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, "nothing was written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content)

@@ -112,10 +112,7 @@ def open_run(path: Path, progress: Progress = no_progress) -> Run:
 
 
 def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
-    try:
-        lines = folder.read_lines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{folder.metrics} is damaged: {error}") from error
+    lines = folder.read_lines()
     # Line 1 is the format.
     for number, line in enumerate(lines, 2):
         complete = isinstance(line, dict) and isinstance(line.get("step"), int) and isinstance(line.get("kind"), str)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from paramixer.extras import needed_for
-from paramixer.files import sync_folder
+from paramixer.files import remove_quietly, sync_folder, writing
 
 Row = dict[str, Any]
 Write = Callable[[Row], None]
@@ -43,19 +43,16 @@ def open_writer(path: Path, escape: bool = True) -> Iterator[Write]:
         escape: as for :func:`write_csv`.
     """
     check_place(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with _open_unfinished(unfinished, path.suffix, escape) as write:
-            yield write
-        unfinished.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        if error.filename is None and error.strerror and not isinstance(error, BrokenPipeError):
-            raise OSError(error.errno, f"{error.strerror}; {path} was not written") from error
-        raise
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with writing(path, "the file from before is kept" if path.exists() else "no prediction was written"):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _open_unfinished(unfinished, path.suffix, escape) as write:
+                yield write
+            unfinished.replace(path)
+            sync_folder(path.parent)
+        finally:
+            remove_quietly(unfinished)
 
 
 def open_stream(stream: TextIO, suffix: str, escape: bool = True) -> AbstractContextManager[Write]:

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from paramixer.files import sync_folder, write_synced
+from paramixer.files import sync_folder, write_synced, writing
 from paramixer.nn.row_storage import RowStorage
 from paramixer.training.callback import Callback, Progress
 from paramixer.training.loop import Loop
@@ -101,19 +101,28 @@ def write_checkpoint(
     tensors |= {f"random.{device}": rows for device, rows in random.items()}
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
-    folder.mkdir(parents=True, exist_ok=True)
     # Lines too, since a run may save before and after it evaluates at one step.
     wanted = folder / f"step-{progress.step:09d}-{progress.lines:09d}"
     if wanted.exists():
         return wanted
     started = folder / f".{wanted.name}"
-    shutil.rmtree(started, ignore_errors=True)
-    started.mkdir()
-    write_synced(started / _TENSORS, save(plain, {"format": "pt"}))
-    document = {"format": FORMAT, "progress": asdict(progress)}
-    write_synced(started / _REST, (json.dumps(document, indent=1) + "\n").encode())
-    sync_folder(started)
-    started.rename(wanted)
+    newest = find_latest(folder)
+    with writing(wanted, "there is no checkpoint yet" if newest is None else f"{newest.name} is kept"):
+        try:
+            started.mkdir(parents=True, exist_ok=True)
+            document = {"format": FORMAT, "progress": asdict(progress)}
+            for name, content in (
+                (_TENSORS, save(plain, {"format": "pt"})),
+                (_REST, (json.dumps(document, indent=1) + "\n").encode()),
+            ):
+                (started / name).unlink(missing_ok=True)
+                write_synced(started / name, content)
+            sync_folder(started)
+            started.rename(wanted)
+        except OSError:
+            # What was written of it takes the place of what the user may want to write.
+            shutil.rmtree(started, ignore_errors=True)
+            raise
     sync_folder(folder)
     remove_older(folder)
     return wanted
@@ -151,12 +160,13 @@ def read_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.O
         raise ValueError(f"{checkpoint / _TENSORS} is damaged: {error}; remove its folder to go on without") from error
     own = RowStorage.of(model).unpack(_below(tensors, "model."), checkpoint / _TENSORS)
     expected = model.state_dict()
-    different = {name for name in own.keys() | expected.keys() if not _same_shape(own.get(name), expected.get(name))}
-    if different:
-        raise ValueError(
-            f"{checkpoint} is of another architecture: {', '.join(sorted(different)[:3])}; "
-            "resume with the settings the run was started with"
-        )
+    for name in sorted(own.keys() | expected.keys()):
+        found, wanted = _shape(own.get(name)), _shape(expected.get(name))
+        if found != wanted:
+            raise ValueError(
+                f"{checkpoint} is of another architecture: {name} has shape {found or 'none'}, the model's is "
+                f"{wanted or 'none'}; resume with the settings the run was started with"
+            )
     model.load_state_dict(own)
     states: dict[int, dict[str, Tensor]] = {}
     moments = _moments(optimizer).unpack(_below(tensors, _OPTIMIZER), checkpoint / _TENSORS)
@@ -209,5 +219,5 @@ def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _same_shape(one: Tensor | None, other: Tensor | None) -> bool:
-    return one is not None and other is not None and one.shape == other.shape
+def _shape(tensor: Tensor | None) -> str | None:
+    return None if tensor is None else str(list(tensor.shape))

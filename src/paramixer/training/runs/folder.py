@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from paramixer.data.task import Task, TaskInfo
-from paramixer.files import replace_file
+from paramixer.files import read_json, replace_file, writing
 
 FORMAT = 1
 # Its settings are in sections: data, model, init, training.
@@ -19,6 +19,8 @@ _CONFIG_FORMAT = 2
 _HEADER_START = "# paramixer run, format "
 _HEADER = f"{_HEADER_START}{_CONFIG_FORMAT}\n"
 _INPUTS = "inputs.json"
+# A vocabulary of words is long.
+_MOST_INPUTS_BYTES = 2**28
 _METRICS = {"kind": "format", "format": FORMAT}
 NO_MODEL = "The run has no model yet: nothing was evaluated so far."
 
@@ -61,7 +63,8 @@ class RunFolder:
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Write config.yaml."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        with writing(self.path, "nothing was written"):
+            self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.config, (_HEADER + yaml.safe_dump(config, sort_keys=False)).encode())
 
     def read_config(self) -> dict[str, Any]:
@@ -102,18 +105,24 @@ class RunFolder:
         if not self.metrics.is_file():
             return []
         lines = []
-        for line in self.metrics.read_text(encoding="utf-8").splitlines():
+        rows = self.metrics.read_bytes().splitlines(keepends=True)
+        for number, row in enumerate(rows, 1):
             try:
-                lines.append(json.loads(line))
-            except ValueError:
-                break
+                lines.append(json.loads(row))
+            except (ValueError, RecursionError):
+                if number == len(rows) and not row.endswith(b"\n"):
+                    break
+                start = row[:40].decode(errors="replace").strip()
+                raise ValueError(
+                    f"{self.metrics} is damaged: line {number} is not JSON, it begins with {start!r}; remove the line"
+                ) from None
         if lines and lines[0] != _METRICS:
             raise ValueError(f"{self.metrics} begins with {lines[0]}, this version of paramixer reads {_METRICS}")
         return lines[1:]
 
     def append_line(self, line: dict[str, Any]) -> None:
         """Append a line to metrics.jsonl."""
-        with self.metrics.open("a", encoding="utf-8") as file:
+        with writing(self.metrics, "the lines from before are kept"), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
     def truncate_lines(self, count: int) -> None:
@@ -145,12 +154,16 @@ def read_inputs(folder: Path) -> tuple[TaskInfo, str]:
     """Return what a model was trained on, and the fingerprint of its data."""
     path = folder / _INPUTS
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        version = document["format"]
+        document = read_json(path, _MOST_INPUTS_BYTES)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; {folder} was not written by paramixer train") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+    for name, kind in (("format", int), ("facts", dict), ("fingerprint", str)):
+        if not isinstance(document, dict) or not isinstance(document.get(name), kind):
+            raise ValueError(f"{path} is damaged: it has no {name}; restore it from the run")
+    version = document["format"]
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}, this version of paramixer reads {FORMAT}; install a newer one")
-    return TaskInfo.from_document(document["facts"]), str(document["fingerprint"])
+    try:
+        return TaskInfo.from_document(document["facts"]), document["fingerprint"]
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error

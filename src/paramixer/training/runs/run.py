@@ -19,6 +19,7 @@ from paramixer.data.folds import take_fold
 from paramixer.data.progress import Progress, no_progress, show_progress
 from paramixer.data.registry import is_own_file
 from paramixer.data.task import Task
+from paramixer.files import WriteError
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import Recipe
@@ -343,6 +344,11 @@ def _train(
         )
     except Interrupted as error:
         raise Interrupted(f"stopped by {error}; go on with: paramixer train --resume {run.path}") from None
+    except WriteError as error:
+        if not run.config.is_file():
+            raise
+        sentence = str(error).removesuffix(" and try again")
+        raise WriteError(f"{sentence}, and go on with: paramixer train --resume {run.path}") from error
 
 
 def _fit_baseline(settings: RunSettings, resolved: Resolved, task: Task, console: Console) -> Baseline | None:

@@ -190,7 +190,7 @@ def test_extras_know_what_each_package_is_imported_as():
 
 
 def test_dev_includes_everything_that_the_tests_need():
-    assert "paramixer[cli,baselines,audio]" in PROJECT["optional-dependencies"]["dev"]
+    assert "paramixer[cli,baselines,audio,onnx]" in PROJECT["optional-dependencies"]["dev"]
 
 
 def test_the_dependency_table_of_the_docs_is_that_of_the_project():

@@ -50,7 +50,7 @@ def test_rows_of_ngrams_counted_and_hashed_to_the_bit(rows, lengths):
     admitted = (torch.arange(layout.total) % 3 > 0).byte()
     for flags in (None, admitted):
         expected = reference.ngram_rows(tokens, lengths, layout, flags)
-        found = lowering.ngram_rows(tokens, lengths, flags, layout.orders, 20, rows)
+        found = lowering.ngram_rows(tokens, lengths, None, flags, layout.orders, 20, rows, 0)
         assert found.dtype == torch.int32
         assert torch.equal(found, expected)
 

@@ -33,10 +33,12 @@ class Progress:
     """The best validation metric."""
     best_loss: float | None = None
     """The loss that came with it."""
-    best_step: int | None = None
-    """The step at which it was reached."""
     worse: int = 0
     """Evaluations since then."""
+    chosen: float | None = None
+    """The validation metric of the weights that are kept."""
+    best_step: int | None = None
+    """The step at which they were."""
     recent_losses: list[float] = field(default_factory=list)
     """Losses of the last evaluations."""
     best_mean_loss: float | None = None

@@ -235,7 +235,8 @@ class _Run:
         if progress.best is None or progress.best_step is None:
             raise TrainingError(f"no evaluation gave a {self.task.metric}; is validation of one class only?")
         best.restore()
-        outcome = Outcome(self.task.metric, progress.best, {}, progress.step, progress.best_step, reason)
+        chosen = progress.best if progress.chosen is None else progress.chosen
+        outcome = Outcome(self.task.metric, chosen, {}, progress.step, progress.best_step, reason)
         if test:
             answers, targets = self.evaluation.predict(self.loop, self.task.test, "test")
             outcome = score_test(outcome, answers, targets, self.options.balance, self.baseline)

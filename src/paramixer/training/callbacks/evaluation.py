@@ -22,6 +22,8 @@ from paramixer.training.runs.folder import write_inputs
 
 # Losses of which the mean is taken, and how much worse than the best one it must be to be told.
 _SMOOTHED, _RISE = 3, 1.1
+# Later weights are kept where their share of right answers is within so many standard errors of the best.
+_NEAR = 0.5
 # The first evaluation's step at least, and the share of the time that evaluations may take.
 _FIRST, _SHARE = 20, 0.12
 
@@ -99,13 +101,26 @@ class Evaluation(Callback):
         if value == progress.best and progress.best_loss is not None:
             improved = loss < progress.best_loss
         if improved:
-            progress.best, progress.best_loss, progress.best_step, progress.worse = value, loss, progress.step, 0
+            progress.best, progress.best_loss, progress.worse = value, loss, 0
         else:
             progress.worse += 1
+        chosen = improved or self._is_as_good(loop, value)
+        if chosen:
+            progress.chosen, progress.best_step = value, progress.step
         self._smooth(progress, loss)
         progress.evaluated = progress.step
         for callback in loop.callbacks:
-            callback.on_evaluation(loop, metrics, improved)
+            callback.on_evaluation(loop, metrics, chosen)
+
+    def _is_as_good(self, loop: Loop, value: float) -> bool:
+        """Return whether a later result is so near the best one that the smaller learning rate decides for it.
+
+        The best of many evaluations on few sequences is the luckiest, and is often an early one.
+        """
+        best, count = loop.progress.best, len(self._task.validation)
+        if best is None or loop.options.schedule != "cosine" or self._task.metric not in ("accuracy", "error"):
+            return False
+        return abs(value - best) <= _NEAR * math.sqrt(best * (1 - best) / count)
 
     def _is_due(self, loop: Loop) -> bool:
         if self._every is None:

@@ -58,6 +58,17 @@ def test_texts_are_told_apart_by_their_ngrams():
     assert result.interval[0] < result.test < result.interval[1]
 
 
+def test_long_texts_whose_slopes_are_all_small_are_fitted_too():
+    def text(generator, number):
+        letters = generator.integers(1, 27, 3000)
+        for start in generator.integers(0, 2990, 30):
+            letters[start : start + 6] = np.arange(5, 11)[:: 1 - 2 * (number % 2)]
+        return letters, number % 2
+
+    letters = Vocabulary.from_characters("abcdefghijklmnopqrstuvwxyz")
+    assert fit_baseline(_task(text, vocabulary=letters)).test > 0.9
+
+
 def test_values_of_texts_are_predicted_by_ridge_on_the_same_counts():
     def count(generator, number):
         sequence = generator.integers(1, 7, 30)

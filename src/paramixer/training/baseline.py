@@ -32,6 +32,8 @@ _POSITIONS = 2**24
 _MOST_NUMBERS = 4096
 # Inverse strengths of the penalty on the weights, for rows of norm 1 and for standardized columns.
 _COUNT_STRENGTHS, _NUMBER_STRENGTHS = (1.0, 10.0, 100.0), (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# Fitting ends where all slopes are this share of the largest one at the start.
+_TOLERANCE = 1e-2
 # Weights of the linear layer at most, and columns of n-grams where that allows them.
 _WEIGHTS, _COLUMNS = 2**22, 2**18
 _CHUNK = 256
@@ -279,7 +281,8 @@ def _solve(
         if task.target == "value":
             ridge = Ridge(alpha=1 / strength, tol=1e-3, max_iter=200).fit(rows[:, used], targets, weights)
             return lambda other: torch.from_numpy(np.asarray(ridge.predict(other[:, used]), np.float32))
-        model = LogisticRegression(C=strength, tol=1e-3, max_iter=200).fit(rows[:, used], targets, weights)
+        tol = _TOLERANCE * _largest_slope(rows[:, used], targets, weights)
+        model = LogisticRegression(C=strength, tol=tol, max_iter=200).fit(rows[:, used], targets, weights)
 
     def predict(other: Any) -> Tensor:
         logits = np.asarray(model.decision_function(other[:, used]), np.float32)
@@ -290,6 +293,18 @@ def _solve(
         return answers
 
     return predict
+
+
+def _largest_slope(rows: Any, targets: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
+    """Return the largest derivative of the mean loss by a weight, where every class has its share.
+
+    scikit-learn compares the slopes with its tolerance. Those of long texts are all small, so that a fixed tolerance
+    would end the fit before its first step.
+    """
+    members = (targets[:, None] == np.unique(targets)).astype(np.float64)
+    counts = np.ones(len(targets)) if weights is None else weights
+    excess = (members - np.average(members, 0, counts)) * (counts / counts.sum())[:, None]
+    return max(float(np.abs(rows.T @ excess).max()), 1e-9)
 
 
 def _guess(task: Task) -> Tensor:

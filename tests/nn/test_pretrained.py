@@ -47,6 +47,17 @@ def test_outputs_are_the_same_bit_for_bit_after_loading(name, tmp_path, generato
     assert torch.equal(loaded(inputs), model(inputs))
 
 
+def test_a_model_with_ngrams_of_words_comes_back(tmp_path, generator):
+    config = pm.ParamixerConfig(
+        length=16, outputs=2, vocabulary=7, channels=16, hidden=8, ngrams=2, words=2, letters=(0, 0, 1, 2, 3, 4, 5)
+    )
+    model = pm.Paramixer(config, generator=generator).eval()
+    model.save_pretrained(tmp_path)
+    loaded = pm.Paramixer.from_pretrained(tmp_path)
+    assert loaded.config == config
+    assert torch.equal(loaded(IDS), model(IDS))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
 def test_a_model_comes_back_in_its_own_dtype(dtype, tmp_path, generator):
     model = pm.Paramixer(CONFIG, generator=generator).to(dtype).eval()

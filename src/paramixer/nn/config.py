@@ -164,7 +164,7 @@ class ParamixerConfig(SequenceConfig):
     """Share of the positions whose n-grams are left out of a training step."""
     words: Annotated[Integer, Field(ge=0, le=8)] = 0
     """Longest n-grams of words that have vectors in the stem, too; 0 for none."""
-    letters: tuple[Annotated[Integer, Field(ge=0)], ...] | None = None
+    letters: Annotated[tuple[Annotated[Integer, Field(ge=0)], ...], Field(strict=False)] | None = None
     """For every token id the letter, counted from 1, that it stands for in words; 0 for what separates words."""
     head_dropout: Probability = 0.0
     """Dropout of what the head of a classifier reads; values are predicted without."""

@@ -59,14 +59,16 @@ def test_texts_are_told_apart_by_their_ngrams():
 
 
 def test_long_texts_whose_slopes_are_all_small_are_fitted_too():
+    words = np.random.default_rng(1).integers(1, 27, (2, 10, 6))
+
     def text(generator, number):
         letters = generator.integers(1, 27, 3000)
-        for start in generator.integers(0, 2990, 30):
-            letters[start : start + 6] = np.arange(5, 11)[:: 1 - 2 * (number % 2)]
+        for place, word in enumerate(generator.permutation(10)[:5]):
+            letters[100 * place : 100 * place + 6] = words[number % 2, word]
         return letters, number % 2
 
     letters = Vocabulary.from_characters("abcdefghijklmnopqrstuvwxyz")
-    assert fit_baseline(_task(text, vocabulary=letters)).test > 0.9
+    assert fit_baseline(_task(text, vocabulary=letters)).test > 0.8
 
 
 def test_values_of_texts_are_predicted_by_ridge_on_the_same_counts():

@@ -16,10 +16,8 @@ _CLASSES = 10
 
 def print_summary(task: Task, console: Console) -> None:
     """Print sizes, lengths and targets of every split, and what a user should know before training."""
-    symbols = f"{len(task.vocabulary)} symbols" if task.vocabulary else f"{task.features} numbers per position"
-    kind = f"{len(task.classes)} classes" if task.target == "class" else "a value"
-    answer = f"{symbols}, {kind}, metric {task.metric}, preset {task.preset}"
-    _print(f"{task.display_name}: N = {task.length}, {answer}", console)
+    for line in task.describe() or [_describe(task)]:
+        _print(line, console)
     table = Table("split", box=SIMPLE, pad_edge=False)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
@@ -32,6 +30,12 @@ def print_summary(task: Task, console: Console) -> None:
     for warning in find_warnings(task):
         _print(f"note: {warning}", console)
     console.print(f"fingerprint {task.fingerprint[:16]}", style="dim", highlight=False)
+
+
+def _describe(task: Task) -> str:
+    symbols = f"{len(task.vocabulary)} symbols" if task.vocabulary else f"{task.features} numbers per position"
+    kind = f"{len(task.classes)} classes" if task.target == "class" else "a value"
+    return f"{task.display_name}: N = {task.length}, {symbols}, {kind}, metric {task.metric}, preset {task.preset}"
 
 
 def _print(text: str, console: Console) -> None:

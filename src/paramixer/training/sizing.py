@@ -84,10 +84,15 @@ def describe_size(task: Task, config: ParamixerConfig, options: TrainingOptions)
     shares = "/".join(f"{round(float(length)):,}" for length in np.quantile(lengths, (0.5, 0.9, 1.0)))
     megabytes = activation_bytes(config, min(options.batch, len(task.train))) / 1e6
     memory = f"{megabytes:,.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:,.1f} GB"
-    return (
-        f"length: {task.length:,}, where half, nine tenths and all of the training sequences have up to {shares} "
+    # Of a user's file, the length was described with what else was inferred.
+    length = (
+        ""
+        if task.inferred
+        else f"length: {task.length:,}, where half, nine tenths and all of the training sequences have up to {shares} "
         "(change with --length)\n"
-        f"network: {layers} of {config.channels} channels{window}; batch {options.batch} "
+    )
+    return (
+        f"{length}network: {layers} of {config.channels} channels{window}; batch {options.batch} "
         f"({len(task.train):,} sequences), about {memory} for a step (change with --batch, --set "
         "model.blocks, model.channels, model.window)"
     )

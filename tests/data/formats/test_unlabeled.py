@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
 import math
 
@@ -111,49 +110,6 @@ def test_a_fault_in_a_file_names_its_line_or_row(tmp_path):
     np.save(tmp_path / "a.npy", np.array([[[1.0, 2.0]], [[1.0, np.inf]]]))
     assert fails(tmp_path / "a.npy", NUMBERS).startswith(", row 2: a number of the sequence is NaN")
     assert fails(tmp_path / "nothing.csv", TEXTS) == ": there is no such file or folder"
-
-
-class Pipe:
-    """Like stdin: it cannot be rewound, and gives what has arrived."""
-
-    def __init__(self, content):
-        self.chunks = [content[at : at + 7] for at in range(0, len(content), 7)]
-
-    def read(self, count=-1):
-        return self.chunks.pop(0) if self.chunks else b""
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"abc\n\ncab\r\nb", ["0", "1", "2"]),
-        (b'key,review\nk1,abc\nk2,"a,\nb"\n', ["k1", "k2"]),
-        (b"review\tkey\nabc\tk1\n", ["k1"]),
-        (b'{"review": "abc"}\n{"review": "b"}\n', ["0", "1"]),
-        (gzip.compress(b"abc\nb\n"), ["0", "1"]),
-        (b"a, b\nno header\n", ["0", "1"]),
-    ],
-)
-def test_a_stream_says_by_its_first_line_what_it_is(content, expected):
-    found = list(unlabeled.read_stream(Pipe(content), TEXTS))
-    assert [item.id for item in found] == expected
-    if b"no header" not in content:
-        assert found[0].sequence.tolist() == [2, 4, 5, 6]
-
-
-def test_a_stream_of_numbers_and_its_faults():
-    info = dataclasses.replace(NUMBERS, features=1)
-    found = list(unlabeled.read_stream(Pipe(b"1 2 3\n[4, 5]\n"), info))
-    assert [item.sequence.ravel().tolist() for item in found] == [[1, 2, 3], [4, 5]]
-    for content, message in (
-        (b"1 2\nx y\n", "stdin, line 2: 'x y' is not a list of numbers, which the model reads"),
-        (b"", "stdin: there is not a single sequence in it"),
-        (b'{"other": 1}\n', "stdin, line 1: there is no column 'values'; there are other"),
-        (gzip.compress(b"1 2\n" * 999)[:-9], "stdin, line 1000: reading stopped: damaged or not complete"),
-    ):
-        with pytest.raises(DataError) as caught:
-            list(unlabeled.read_stream(Pipe(content), info))
-        assert str(caught.value).startswith(message)
 
 
 def test_a_txt_has_a_sequence_on_each_line(tmp_path):

@@ -81,11 +81,13 @@ def test_the_same_texts_are_the_same_task_in_every_format(tmp_path, name):
 def test_columns_that_were_guessed_are_told(tmp_path):
     rows = [{"title": f"t{i}", "review": f"I saw it {i}", "stars": i % 5} for i in range(60)]
     found = load("own", _table(tmp_path / "a.jsonl", rows))
-    assert found.notes[:2] == ("column 'review' was taken for the texts", "column 'stars' was taken for the labels")
+    lines = found.describe()
+    assert "input: column 'review' (--text)" in lines
+    assert any(line.startswith("target: column 'stars'") and "--label" in line for line in lines)
     assert (found.settings["text"], found.settings["label"]) == ("review", "stars")
-    said = load("own", tmp_path / "a.jsonl", text="title", label="stars")
-    assert not any("was taken" in note for note in said.notes)
-    assert said.length == len("t10") + 1
+    given = load("own", tmp_path / "a.jsonl", text="title", label="stars")
+    assert "input: column 'title' (--text)" in given.describe()
+    assert given.length == len("t10") + 1
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from reprlib import repr as abbreviate
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,6 @@ from paramixer.data.formats import (
     alphabets,
     archives,
     arrays,
-    compression,
     fasta,
     infer_columns,
     media,
@@ -32,9 +30,6 @@ from paramixer.data.formats.tables import Tables
 from paramixer.data.formats.text_tables import Lines
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import AMINO_ACIDS
-
-# So many bytes tell whether a stream is compressed.
-_HEAD = 6
 
 
 class UnlabeledSequence(NamedTuple):
@@ -70,38 +65,6 @@ def read_values(
     if not source.exists():
         raise DataError("there is no such file or folder", source)
     yield from _read_raw(source, info, text, id, _choose_encoding(info, encoding))
-
-
-def read_stream(
-    stream: BinaryIO,
-    info: TaskInfo,
-    text: str | None = None,
-    id: str | None = None,
-    encoding: str | None = None,
-    name: str = "stdin",
-) -> Iterator[UnlabeledSequence]:
-    """Yield every sequence of an open stream, as it arrives: JSON lines, csv, tsv or a sequence on each line.
-
-    The first line decides. JSON lines begin with "{". The header of a csv or tsv has the column of the sequences, as
-    the training data had it or as ``text`` names it. Otherwise each line is a sequence; empty lines are skipped.
-
-    Args:
-        stream: of bytes, compressed or not, such as ``sys.stdin.buffer``.
-        info: as in :func:`read`.
-        text: as in :func:`read`.
-        id: as in :func:`read`.
-        encoding: as in :func:`read`.
-        name: what messages call the stream.
-    """
-    buffered = io.BufferedReader(_Unclosed(stream))
-    file = compression.expand(buffered, buffered.peek(_HEAD)[:_HEAD])
-    lines = text_tables.read_lines(Lines(Path(name), _choose_encoding(info, encoding), file))
-    first = next(lines, None)
-    if first is None:
-        raise DataError("there is not a single sequence in it", name)
-    source = Lines(Path(name), lines=chain([first], lines))
-    for place, id_, value in _read_lines(source, first[1], info, text, id):
-        yield UnlabeledSequence(id_, encode(value, info, place))
 
 
 def find_id_column(source: Path, info: TaskInfo, id: str | None = None) -> str | None:
@@ -183,35 +146,6 @@ def _read_cells(
             yield place, name, parse_sequence(value, as_numbers, column, place)
 
 
-def _read_lines(
-    source: Lines, first: str, info: TaskInfo, text: str | None, id: str | None
-) -> Iterator[tuple[str, str, Any]]:
-    """Yield the sequences of a stream, whose first line says what it is."""
-    column: str | None = text or info.settings.get("text")
-    delimiter = next((mark for mark in ("\t", ",") if mark in first), ",")
-    names = [name.strip().strip('"') for name in first.strip().split(delimiter)]
-    is_json = first.lstrip().startswith("{")
-    if not is_json and (column is None or column not in names):
-        if text is not None:
-            find_columns([text], names, source.path)
-        yield from _number_lines(source, info)
-        return
-    if is_json:
-        names = list(text_tables.parse_object(first, source.path, 1))
-        column = _choose_column(names, info, text, source.path)
-    assert column is not None
-    id_column = _find_id_column(names, info, id, source.path)
-    wanted = [column] if id_column is None else [column, id_column]
-    rows = (
-        text_tables.read_json_lines(source, wanted, False)
-        if is_json
-        else text_tables.read_delimited(source, wanted, delimiter)
-    )
-    for number, (place, (value, *rest)) in enumerate(rows):
-        as_numbers = info.features is not None and isinstance(value, str)
-        yield place, str(rest[0]) if rest else str(number), parse_sequence(value, as_numbers, column, place)
-
-
 def _number_lines(source: Lines, info: TaskInfo) -> Iterator[tuple[str, str, Any]]:
     """Yield a sequence for each line that is not empty, named by its number, counted from 0."""
     number = 0
@@ -226,23 +160,6 @@ def _number_lines(source: Lines, info: TaskInfo) -> Iterator[tuple[str, str, Any
                     raise DataError(f"{abbreviate(content)} is not a list of numbers, which the model reads", place)
             yield place, str(number), value
             number += 1
-
-
-class _Unclosed(io.RawIOBase):
-    """Reads a stream and leaves it open."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        # Lines are passed on as they arrive, not when a buffer is full.
-        read = getattr(self._stream, "read1", self._stream.read)
-        content = read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
 
 
 def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:

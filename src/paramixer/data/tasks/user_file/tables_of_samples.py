@@ -27,14 +27,7 @@ def open_tables(paths: Sequence[Path], options: Options) -> Opened:
         table, options.text, options.label, options.split, options.id, options.weight
     )
     values = [value for _, (value,) in islice(table.read([columns.text]), LOOK_AHEAD)]
-    # The notes enter the fingerprint, so their wording stays.
-    given = (options.text, options.label, options.split, options.id)
-    notes = [
-        f"column {column!r} was taken for the {what}"
-        for what, column in (("texts", columns.text), ("labels", columns.label))
-        if column not in given
-    ]
-    notes += [f"the split {name!r} of the dataset was left out" for name in table.skipped]
+    notes = [f"the split {name!r} of the dataset was left out" for name in table.skipped]
     inferred: dict[str, Any] = {
         "kind": tables.describe_kind(paths[0]),
         "files": len(paths),

@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 KERNELS := $(wildcard src/paramixer/ops/csrc/*)
 SANITIZED := .venv-sanitize
 
-.PHONY: setup test test-slow fuzz check-results demo lint bench reproduce docs sanitize clean
+.PHONY: setup test test-slow fuzz check-results demo walkthroughs lint bench reproduce docs sanitize clean
 
 setup: $(INSTALLED)
 
@@ -32,6 +32,10 @@ check-results: setup
 
 demo: setup
 	$(BIN)/python examples/demo.py
+
+# Records those that have no record under results/, about ten minutes each, and writes docs/walkthroughs.md.
+walkthroughs: setup
+	$(BIN)/python examples/record.py
 
 lint: setup
 	$(BIN)/ruff check .

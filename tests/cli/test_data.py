@@ -56,6 +56,13 @@ def test_tables_fit_into_80_columns(capsys, reviews):
     assert max(map(len, lines)) <= 80
 
 
+def test_what_was_inferred_is_printed_once_with_the_flags_that_change_it(capsys, reviews):
+    assert main(["data", "prepare", str(reviews)]) == 0
+    text = capsys.readouterr().out
+    assert "input: column 'text' (--text)\ntarget: column 'label', 2 classes (--label, --target value)" in text
+    assert "was taken for" not in text
+
+
 def test_prepare_says_what_there_is_before_training(capsys, reviews, tmp_path):
     picture = tmp_path / "lengths.svg"
     assert main(["data", "prepare", str(reviews), "--length", "64", "--picture", str(picture)]) == 0

@@ -45,7 +45,7 @@ def predict_file(
 
     Args:
         run: the run folder, or a model folder.
-        file: a table, FASTA, numpy arrays, or a folder of .txt; or a stream of this format.
+        file: a table, FASTA, numpy arrays, or a folder of texts, images or sounds; or a stream of this format.
         out: .csv, .jsonl or .parquet, which appears when it is complete; or a stream, which gets JSON lines where the
             input has them, and csv otherwise.
         format: of the stream.

@@ -274,6 +274,26 @@ def test_splits_of_records_can_stand_in_their_headers(tmp_path):
     assert "no split (nothing=...) in the header" in _fails(path, split="nothing")
 
 
+def test_splits_in_headers_are_used_unasked_and_beside_a_file_for_each_class(tmp_path):
+    parts = ["train", "train", "validation", "test"]
+    for name in ("fly", "human"):
+        records = (f">s{i} split={parts[i % 4]}\n{'ACG' * (i + 1)}\n" for i in range(20))
+        (tmp_path / f"{name}.fa").write_text("".join(records))
+    found = load([tmp_path / "fly.fa", tmp_path / "human.fa"])
+    assert found.classes == ("fly", "human")
+    assert [len(split) for split in found.splits.values()] == [20, 10, 10]
+    assert "splits: split= in the headers" in found.describe()
+    (tmp_path / "human.fa").write_text(">s0 split=test\nACG\n>s1\nACGT\n")
+    with pytest.raises(DataError, match="no split"):
+        load([tmp_path / "fly.fa", tmp_path / "human.fa"])
+
+
+def test_a_key_split_that_names_something_else_is_no_split(tmp_path):
+    path = tmp_path / "a.fa"
+    path.write_text("".join(f">s{i} class={'ab'[i % 2]} split={i}\n{'ACG' * (i + 1)}\n" for i in range(20)))
+    assert [len(split) for split in load("own", path).splits.values()] == [16, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

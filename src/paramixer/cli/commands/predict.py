@@ -28,7 +28,7 @@ def predict(
 
     Args:
         run: The run folder, or its model folder.
-        file: A table, FASTA, numpy arrays, or a folder of .txt; - reads standard input.
+        file: A table, FASTA, numpy arrays, or a folder of texts, images or sounds; - reads standard input.
         out: Where to write: .csv, .jsonl or .parquet. By default predictions.csv, and standard output
             where standard input is read.
         proba: Write the probabilities of all classes, in columns probability_CLASS.

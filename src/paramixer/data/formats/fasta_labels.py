@@ -11,6 +11,7 @@ from paramixer.data.formats import tables
 from paramixer.data.formats.cells import parse_label
 from paramixer.data.formats.compression import strip_suffix
 from paramixer.data.formats.fasta import Record
+from paramixer.data.splits import SPLIT_NAMES
 
 _KEYS = ("label", "class", "target", "y")
 
@@ -44,10 +45,7 @@ def make_header_labeler(source: Path, label: str | None, split: str | None) -> L
                 "or a file for each class with --label file",
                 place,
             )
-        match = None if split is None else _compile_key(split).search(header)
-        if split is not None and match is None:
-            raise DataError(f"no split ({split}=...) in the header {header[:60]!r}", place)
-        return matches[0], match and match.group(1)
+        return matches[0], _find_split(split, header, place)
 
     return find_label
 
@@ -62,15 +60,35 @@ def has_label(record: Record) -> bool:
     return any(_search(_compile_key(key))(get_header(record)) for key in _KEYS)
 
 
-def make_file_labeler(path: Path) -> Labeler:
-    """Return a function that takes the file's name, without its ending, for the label of every record."""
+def names_split(record: Record) -> bool:
+    """Return whether the header of a record has a key ``split`` with the name of a split."""
+    match = _compile_key("split").search(get_header(record))
+    return match is not None and match.group(1).lower() in SPLIT_NAMES
+
+
+def make_file_labeler(path: Path, split: str | None) -> Labeler:
+    """Return a function that takes the file's name, without its ending, for the label of every record.
+
+    Args:
+        path: the file.
+        split: the key of the split in the headers.
+    """
     label = strip_suffix(path.name)
     label = path.name[: len(label)].rpartition(".")[0]
 
     def find_label(record: Record) -> tuple[str | float, str | None]:
-        return label, None
+        return label, _find_split(split, get_header(record), f"{path}, {record.place}")
 
     return find_label
+
+
+def _find_split(split: str | None, header: str, place: str) -> str | None:
+    if split is None:
+        return None
+    match = _compile_key(split).search(header)
+    if match is None:
+        raise DataError(f"no split ({split}=...) in the header {header[:60]!r}", place)
+    return match.group(1)
 
 
 def _make_finder(label: str, source: Path) -> Finder:

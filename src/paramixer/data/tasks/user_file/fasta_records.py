@@ -31,6 +31,9 @@ def open_fasta(paths: Sequence[Path], options: Options) -> Opened:
     known = {"dna": DNA, "protein": PROTEIN}
     letters = known[options.alphabet] if options.alphabet else fasta.find_letters(paths[0])
     by_file = options.labels is None and _are_classes(paths, options)
+    split = options.split
+    if split is None and options.labels is None and fasta_labels.names_split(_read_first(paths[0])):
+        split = "split"
     table_labeler = None
     if options.labels is not None:
         label, id = options.label or "label", options.id or "id"
@@ -38,9 +41,9 @@ def open_fasta(paths: Sequence[Path], options: Options) -> Opened:
     labelers = [
         table_labeler
         or (
-            fasta_labels.make_file_labeler(path)
+            fasta_labels.make_file_labeler(path, split)
             if by_file
-            else fasta_labels.make_header_labeler(path, options.label, options.split)
+            else fasta_labels.make_header_labeler(path, options.label, split)
         )
         for path in paths
     ]
@@ -59,11 +62,13 @@ def open_fasta(paths: Sequence[Path], options: Options) -> Opened:
     }
     if splits[0] is not None:
         inferred["split"] = "the names of the files"
+    elif split is not None:
+        inferred["split"] = f"{split}= in the headers"
     return Opened(
         read=lambda: (
             sample
-            for path, labeler, split in zip(paths, labelers, splits, strict=True)
-            for sample in _read_file(path, options.strict, letters, labeler, split)
+            for path, labeler, of_file in zip(paths, labelers, splits, strict=True)
+            for sample in _read_file(path, options.strict, letters, labeler, of_file)
         ),
         preset="hfdna" if letters is DNA else "text",
         vocabulary=BASES if letters is DNA else AMINO_ACIDS,
@@ -75,13 +80,16 @@ def open_fasta(paths: Sequence[Path], options: Options) -> Opened:
 def _are_classes(paths: Sequence[Path], options: Options) -> bool:
     """Return whether each file is a class: if the user says so, or several files have no labels in their headers."""
     if options.label is None and len(paths) > 1:
-        record = next(fasta.read_records(paths[0], letters=PROTEIN))
-        by_file = not fasta_labels.has_label(record)
+        by_file = not fasta_labels.has_label(_read_first(paths[0]))
     else:
         by_file = options.label == _BY_FILE
     if by_file and len(paths) == 1:
         raise DataError("--label file takes several files, one for each class; give the others too", paths[0])
     return by_file
+
+
+def _read_first(path: Path) -> fasta.Record:
+    return next(fasta.read_records(path, letters=PROTEIN))
 
 
 def _read_file(

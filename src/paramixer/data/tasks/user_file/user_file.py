@@ -26,7 +26,7 @@ from paramixer.data.tasks.user_file.opened import LONGEST, Alphabet, Opened, Opt
 from paramixer.data.tasks.user_file.tables_of_samples import open_tables
 
 # Part of every key of the cache. Raise it when the same file is prepared in another way.
-_VERSION = 2
+_VERSION = 3
 
 
 def load(
@@ -78,7 +78,7 @@ def load(
         strict: refuse letters that are not in train, or not in the alphabet of DNA or proteins.
         validation: share for validation, if the source has no such split.
         test: share for test, if the source has no splits.
-        split: the column, or the header's key, of the split; by default a column named split.
+        split: the column, or the key in FASTA headers, of the split; by default split, where there is one.
         id: the column of the sequences' names; by default a column named id.
         weight: the column of a table that says how much each sequence counts in training; by default all count alike.
         encoding: of csv, tsv, JSON lines and .txt, such as latin-1; by default UTF-8.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -12,8 +10,6 @@ from paramixer.data.summary import SplitSummary, find_warnings, summarize
 from paramixer.data.task import Task
 
 _COLUMNS = "sequences", "shortest", "median", "longest", "cut", "padded"
-# Notes that repeat what the lines about the columns tell.
-_OF_COLUMNS = re.compile(r"column .* was taken for the (texts|labels)")
 # More classes than this are counted, not listed.
 _CLASSES = 10
 
@@ -32,8 +28,7 @@ def print_summary(task: Task, console: Console) -> None:
     for name, split in splits.items():
         _print(f"targets in {name}: {_describe_targets(split)}", console)
     for warning in find_warnings(task):
-        if not _OF_COLUMNS.fullmatch(warning):
-            _print(f"note: {warning}", console)
+        _print(f"note: {warning}", console)
     console.print(f"fingerprint {task.fingerprint[:16]}", style="dim", highlight=False)
 
 

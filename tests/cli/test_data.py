@@ -67,8 +67,8 @@ def test_prepare_says_what_there_is_before_training(capsys, reviews, tmp_path):
     picture = tmp_path / "lengths.svg"
     assert main(["data", "prepare", str(reviews), "--length", "64", "--picture", str(picture)]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("your file: N = 64")
-    assert "2 classes, metric accuracy" in text
+    assert text.startswith("kind: csv input: column 'text' (--text) target: column 'label', 2 classes")
+    assert "length: 64, as given" in text
     assert "are longer than 64 and are cut" in text
     assert "class 'neg' is rare in train" in text
     assert "N = 64" in picture.read_text()

@@ -29,7 +29,7 @@ GOLDEN = {
     "order": "52b31ca833202492",
     "listops": "c845aa0d44bc8612",
     "pathfinder": "423d090e28f4f5ca",
-    "own": "0dc12dd37ac7ff0d",
+    "own": "0aeba47240910a7d",
 }
 
 

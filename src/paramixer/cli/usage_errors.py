@@ -12,11 +12,12 @@ def describe(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"{' '.join(error.unused_tokens)!r} is one word too many; see {command} --help"
     message = str(error)
-    if isinstance(error, UnknownOptionError) and command == "paramixer train" and error.token.keyword:
+    option = (error.token.keyword or error.token.value) if isinstance(error, UnknownOptionError) else ""
+    if option and command == "paramixer train":
         from paramixer.cli.keys import known_keys
 
         # Flags of earlier versions, and names of settings that are no flags, such as --steps or --model.hidden.
-        name = error.token.keyword.lstrip("-").replace("-", "_")
+        name = option.lstrip("-").replace("-", "_")
         keys = [key for key in known_keys() if name in (key, key.rpartition(".")[2])]
         if keys:
             return f"{message.partition(' Did you')[0]} It is a setting: --set {keys[0]}=VALUE"

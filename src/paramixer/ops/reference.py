@@ -336,7 +336,8 @@ def number_words(letters: Tensor, layout: NgramLayout) -> Tensor:
     blocks = [block for block in layout.blocks if block.of_words]
     batch, length = letters.shape
     inside = letters > 0
-    ends = inside & ~F.pad(inside[:, 1:], (0, 1))
+    # Padded before it is cut, so that no width is special to a tracer.
+    ends = inside & (F.pad(letters, (0, 1)).narrow(1, 1, length) <= 0)
     # The number of a word is that of its letters in the base, as for n-grams of tokens: the difference of two sums over
     # everything before, because what separates words adds nothing.
     steps = torch.arange(length, device=letters.device)

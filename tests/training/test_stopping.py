@@ -5,11 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from itertools import pairwise
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 import paramixer as pm
+from paramixer.data.splits import SPLITS
+from paramixer.data.storage.in_memory import MemorySequences
+from paramixer.data.task import Task, TaskInfo
+from paramixer.data.vocabulary import Vocabulary
+from paramixer.training import loop, timing
 from paramixer.training.callback import Progress
 from paramixer.training.callbacks.evaluation import Evaluation, GrowingSteps
 from paramixer.training.callbacks.progress import Display
@@ -104,6 +111,35 @@ def test_timing_a_step_touches_neither_the_model_nor_random_numbers():
     assert torch.equal(state, torch.get_rng_state())
     assert all(map(torch.equal, before, model.parameters()))
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_time_of_a_step_is_that_of_sequences_of_average_length(monkeypatch):
+    sequences = [np.ones(length, np.int64) for length in [10] * 60 + [400] * 20]
+    splits = {name: MemorySequences(sequences, np.arange(80) % 2) for name in SPLITS}
+    info = TaskInfo(
+        name="own",
+        preset="text",
+        metric="accuracy",
+        target="class",
+        length=400,
+        classes=("a", "b"),
+        vocabulary=Vocabulary.from_characters("ab"),
+    )
+    task = Task.from_splits(info, splits, "0" * 64)
+    config = pm.ParamixerConfig(
+        length=400, outputs=2, vocabulary=len(task.vocabulary), channels=16, hidden=8, padding="length"
+    )
+    clock = SimpleNamespace(now=0.0)
+
+    def call_model(model, batch):
+        clock.now += 0.001 * float(batch.lengths.sum())
+        return loop.call_model(model, batch)
+
+    monkeypatch.setattr(timing, "call_model", call_model)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    options = resolve_training(task, given=TrainingOptions(batch=4, bucket=True))
+    seconds = measure_step(pm.Paramixer(config), task, options, seed=0)
+    assert seconds == pytest.approx(0.001 * 4 * (60 * 10 + 20 * 400) / 80)
 
 
 def test_the_budget_is_printed_with_the_flags_that_change_it():

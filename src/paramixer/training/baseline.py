@@ -33,7 +33,7 @@ _MOST_NUMBERS = 4096
 # Inverse strengths of the penalty on the weights, for rows of norm 1 and for standardized columns.
 _COUNT_STRENGTHS, _NUMBER_STRENGTHS = (1.0, 10.0, 100.0), (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # Fitting ends where all slopes are this share of the largest one at the start.
-_TOLERANCE = 1e-2
+_TOLERANCE = 3e-2
 # Weights of the linear layer at most, and columns of n-grams where that allows them.
 _WEIGHTS, _COLUMNS = 2**22, 2**18
 _CHUNK = 256

@@ -365,13 +365,13 @@ def _fit_baseline(settings: RunSettings, resolved: Resolved, task: Task, console
 
 def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: RunFolder, console: Console) -> None:
     processes = build_accelerator()
-    plural = "es" if processes.num_processes > 1 else ""
+    plural, threads = "es" if processes.num_processes > 1 else "", torch.get_num_threads()
     config = resolved.config
     if isinstance(config, ParamixerConfig) and config.layer == "prenorm":
         console.print(describe_size(task, config, resolved.training), highlight=False, soft_wrap=True)
     for line in (
         f"recipe {resolved.recipe}; model: {_describe_model(resolved)}, {count_parameters(model)} parameters",
-        f"backend {machine.serving_backend()} on {processes.device}, {torch.get_num_threads()} threads, "
+        f"backend {machine.serving_backend()} on {processes.device}, {threads} thread{'s' if threads > 1 else ''}, "
         f"{processes.num_processes} process{plural}; run folder {run.path}",
     ):
         console.print(line, highlight=False, soft_wrap=True)

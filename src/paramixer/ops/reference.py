@@ -224,13 +224,28 @@ def update_rows_(
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     """Set elements to zero whose 32 random bits are below p, scale the others; the bits hash seed and element."""
     runs = [
-        _random_bits(torch.arange(start, min(start + 2**32, values.numel()), device=values.device), seed)
-        for start in range(0, values.numel(), 2**32)
+        _random_bits(torch.arange(min(2**32, values.numel() - start), device=values.device), *dropout_keys(seed, run))
+        for run, start in enumerate(range(0, values.numel(), 2**32))
     ]
-    bits = torch.cat(runs) if runs else torch.empty(0)
-    threshold = min(round(p * 2**32), 2**32 - 1)
-    scale = 1 / (1 - p) if p < 1 else 0.0
-    return values * torch.where(bits >= threshold, scale, 0.0).to(values.dtype).reshape(values.shape)
+    bits = torch.cat(runs) if runs else torch.empty(0, device=values.device)
+    kept = torch.where(bits >= dropout_threshold(p), dropout_scale(p), 0.0)
+    return values * kept.to(values.dtype).reshape(values.shape)
+
+
+def dropout_keys(seed: int, run: int) -> tuple[int, int, int]:
+    """Return the three 32-bit numbers that the hash of a run of 2**32 elements depends on."""
+    high = _mix_seed(_mix_seed(seed) ^ run)
+    return high & 0xFFFFFFFF, high >> 32, _mix_seed(high) & 0xFFFFFFFF
+
+
+def dropout_threshold(p: float) -> int:
+    """Return the number of 32 bits below which an element is set to zero."""
+    return min(round(p * 2**32), 2**32 - 1)
+
+
+def dropout_scale(p: float) -> float:
+    """Return by what the other elements are multiplied."""
+    return 1 / (1 - p) if p < 1 else 0.0
 
 
 def _expand_rows(chain: Chain) -> Chain:
@@ -372,13 +387,12 @@ def _shift(word: Tensor, bits: int) -> Tensor:
     return (word >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _random_bits(element: Tensor, seed: int) -> Tensor:
-    """Return 32 bits per element, for elements with equal upper bits: rounds of xor-shift and odd multiplication."""
-    high = _mix_seed(_mix_seed(seed) ^ (int(element[0]) >> 32))
-    word = (element & 0xFFFFFFFF) ^ (high & 0xFFFFFFFF)
+def _random_bits(element: Tensor, low: int, high: int, last: int) -> Tensor:
+    """Return 32 bits per element of a run: rounds of xor-shift and odd multiplication."""
+    word = element ^ low
     word = (word * 0x9E3779B1) & 0xFFFFFFFF
-    word = ((word ^ (word >> 15) ^ (high >> 32)) * 0x85EBCA77) & 0xFFFFFFFF
-    word = ((word ^ (word >> 13) ^ (_mix_seed(high) & 0xFFFFFFFF)) * 0xC2B2AE3D) & 0xFFFFFFFF
+    word = ((word ^ (word >> 15) ^ high) * 0x85EBCA77) & 0xFFFFFFFF
+    word = ((word ^ (word >> 13) ^ last) * 0xC2B2AE3D) & 0xFFFFFFFF
     return word ^ (word >> 16)
 
 

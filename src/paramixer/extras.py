@@ -36,6 +36,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "sinkhorn_transformer",
     ),
     "tensorboard": ("tensorboard",),
+    "gpu": ("triton",),
 }
 # What pip calls packages that are imported by another name.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}

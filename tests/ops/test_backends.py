@@ -13,6 +13,7 @@ def counter():
 
     class Counting:
         calls = 0
+        takes_half = False
 
         def unavailable_reason(self):
             return None

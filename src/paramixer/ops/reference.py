@@ -15,8 +15,10 @@ from torch import Tensor
 
 from paramixer.ops.adamw_step import AdamWStep
 from paramixer.ops.chain import Chain, checkpoint_shape, widen
-from paramixer.ops.checks import past_end
+from paramixer.ops.checks import check_token_values, past_end
 from paramixer.ops.ngram_layout import NgramBlock, NgramLayout
+
+takes_half = False
 
 # Odd, and its powers differ in all bits: the bases of the numbers that are hashed, of tokens and of words.
 _HASH_BASE, _WORD_BASE = 0x9E3779B97F4A7C15 - 2**64, 0xD1342543DE82EF95 - 2**64
@@ -158,9 +160,7 @@ def ngram_rows(
     batch, length = tokens.shape
     past = past_end(tokens.new_full((batch,), length) if lengths is None else lengths, length)
     tokens = tokens.masked_fill(past, 0)
-    wrong = tokens[(tokens < 0) | (tokens >= layout.vocabulary)]
-    if len(wrong):
-        raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {layout.vocabulary - 1}")
+    check_token_values(tokens, layout.vocabulary)
     rows = tokens.new_full((batch, length, len(layout.blocks)), -1, dtype=torch.int32)
     if letters is not None:
         rows[..., len(layout.orders) :] = _number_words(letters[tokens].masked_fill(past, 0), layout)

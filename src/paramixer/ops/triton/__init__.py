@@ -38,7 +38,9 @@ def unsupported_reason(values: Tensor) -> str | None:
     """Return why this backend cannot compute with such tensors; None if it can."""
     wanted = "cpu" if _is_interpreted() else "cuda"
     if values.device.type != wanted:
-        what = "with TRITON_INTERPRET=1 it serves tensors on the CPU" if wanted == "cpu" else "it serves tensors on a GPU"
+        what = (
+            "with TRITON_INTERPRET=1 it serves tensors on the CPU" if wanted == "cpu" else "it serves tensors on a GPU"
+        )
         return f"{what}, these are on {values.device}"
     if compute_dtype(values.dtype) != torch.float32:
         return f"it computes in float32, these are {values.dtype}"
@@ -105,7 +107,8 @@ def lookup(ids: Tensor, table: Tensor) -> Tensor:
 
 def lookup_backward(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
     """See ``reference.lookup_backward``; by sorting the ids, not by atomic additions as ``index_add_`` does."""
-    return torch.ops.aten.embedding_dense_backward(grad.contiguous(), ids.contiguous(), rows, -1, False)
+    sums: Tensor = torch.ops.aten.embedding_dense_backward(grad.contiguous(), ids.contiguous(), rows, -1, False)
+    return sums
 
 
 def ngram_rows(

@@ -5,6 +5,7 @@
 2. ``mixing.mix_stored``, transposed: the gradient of the values, a gather of the upstream gradient.
 3. ``mlp_backward``: a fixed number of programs go through the tiles in a fixed order and sum the gradients of the
    parameters; a second pass adds the sums of the programs. The gradient of the inputs is added where it lies.
+   Where link inputs are wide, both products of the first layer are left to the kernels in ``wide``.
 
 Links and their gradients are stored for one factor at a time.
 """
@@ -16,6 +17,7 @@ import triton.language as tl
 
 from paramixer.ops.triton.mixing import weight_places
 from paramixer.ops.triton.tiles import (
+    add_rows,
     count_rows,
     first_layer,
     follow_link,
@@ -24,7 +26,9 @@ from paramixer.ops.triton.tiles import (
     input_rows,
     link_weight,
     load_rows,
+    load_transposed,
     locate_tile,
+    store_transposed,
     value_rows,
 )
 
@@ -69,31 +73,32 @@ def link_backward(
 
 @triton.jit(do_not_specialize=["batch", "N", "factor", "programs"])
 def mlp_backward(
-    inputs, row_ids, dweights, dinputs, partial, w1, b1, w2, lengths, batch, N, factor, programs,
+    inputs, row_ids, dweights, dinputs, dhidden, partial, w1, b1, w2, lengths, batch, N, factor, programs,
     HEADS: tl.constexpr, M: tl.constexpr, E: tl.constexpr, H: tl.constexpr, K: tl.constexpr,
-    EP: tl.constexpr, KP: tl.constexpr, HB: tl.constexpr, EB: tl.constexpr,
+    KP: tl.constexpr, HB: tl.constexpr, EB: tl.constexpr, WIDE: tl.constexpr,
     SHARED: tl.constexpr, HAS_ROW_IDS: tl.constexpr, HAS_LENGTHS: tl.constexpr, PRECISION: tl.constexpr,
     TILE: tl.constexpr,
 ):  # fmt: skip
     """Add to ``dinputs`` and write ``partial[program, head]``: dw1, db1, dw2 ``[K, H]`` and db2 of one factor.
 
     A program goes through all its tiles for HB hidden units of one head, then for the next ones. It alone adds to the
-    gradient of its tiles' inputs, also where all heads read the same inputs.
+    gradient of its tiles' inputs, also where all heads read the same inputs. With WIDE, E is more than EB: then the
+    gradient before GELU is written to ``dhidden``, ``[batch, heads, length, H]``, instead of dw1 and ``dinputs``.
     """
     program = tl.program_id(0)
     tiles = tl.cdiv(N, TILE)
     blocks: tl.constexpr = (H + HB - 1) // HB
     passes: tl.constexpr = blocks * HEADS if SHARED else blocks
     size: tl.constexpr = E * H + H + K * H + K
-    columns = tl.arange(0, EP)
+    columns = tl.arange(0, EB)
     links = tl.arange(0, KP)
     for number in range(passes):
         head = number // blocks if SHARED else tl.program_id(1)
         first = (number % blocks) * HB
         units = first + tl.arange(0, HB)
         parameters = head * M + factor
-        w1_here, w2_here = w1 + parameters * (E * H), w2 + parameters * (K * H)
-        dw1 = tl.zeros([EP, HB], dtype=tl.float32)
+        # Transposed: the wider side of a product belongs along the lanes of a warp.
+        dw1 = tl.zeros([HB, EB], dtype=tl.float32)
         dw2 = tl.zeros([KP, HB], dtype=tl.float32)
         db1 = tl.zeros([HB], dtype=tl.float32)
         db2 = tl.zeros([KP], dtype=tl.float32)
@@ -104,6 +109,10 @@ def mlp_backward(
             if start < length:
                 rows = start + tl.arange(0, TILE)
                 valid = rows < length
+                # Zero, which the compiler does not know: otherwise it would load all parameters once, before the loop
+                # over tiles, and have no registers left for anything else.
+                again = tl.minimum(start, 0)
+                w1_here, w2_here = w1 + parameters * (E * H) + again, w2 + parameters * (K * H) + again
                 starts = input_rows(row_ids, sequence, head, rows.to(tl.int64), valid, N, HEADS, E, SHARED, HAS_ROW_IDS)
                 before = first_layer(
                     inputs, starts, valid, w1_here, b1 + parameters * H, first, E, H, HB, EB, TILE, PRECISION
@@ -123,24 +132,21 @@ def mlp_backward(
                 dw2 = tl.dot(tl.trans(slopes), hidden, dw2, input_precision=PRECISION)
                 db2 += tl.sum(slopes, 0)
                 db1 += tl.sum(dbefore, 0)
-                x = load_rows(inputs, starts, valid, E, EP)
-                dw1 = tl.dot(tl.trans(x), dbefore, dw1, input_precision=PRECISION)
-                first_t = tl.load(
-                    w1_here + columns[None, :] * H + units[:, None],
-                    mask=(columns < E)[None, :] & (units < H)[:, None],
-                    other=0.0,
-                ).to(tl.float32)
-                dx = tl.dot(dbefore, first_t, input_precision=PRECISION)
-                # The gradient of a token's inputs, also where row_ids name rows of a table.
-                there = input_rows(row_ids, sequence, head, rows.to(tl.int64), valid, N, HEADS, E, SHARED, False)
-                mask = valid[:, None] & (columns < E)[None, :]
-                place = dinputs + there[:, None] + columns[None, :]
-                tl.store(place, tl.load(place, mask=mask, other=0.0) + dx, mask=mask)
+                if WIDE:
+                    place = dhidden + ((sequence * HEADS + head) * N + rows.to(tl.int64))[:, None] * H + units[None, :]
+                    tl.store(place, dbefore, mask=real)
+                else:
+                    x = load_rows(inputs, starts, valid, E, EB)
+                    dw1 = tl.dot(tl.trans(dbefore), x, dw1, input_precision=PRECISION)
+                    transposed = load_transposed(w1_here, units, columns, E, H)
+                    dx = tl.dot(dbefore, transposed, input_precision=PRECISION)
+                    # The gradient of a token's inputs, also where row_ids name rows of a table.
+                    there = input_rows(row_ids, sequence, head, rows.to(tl.int64), valid, N, HEADS, E, SHARED, False)
+                    add_rows(dinputs, there, valid, dx, columns, E)
         sums = partial + (program * HEADS + head).to(tl.int64) * size
         real_units = units < H
-        tl.store(
-            sums + columns[:, None] * H + units[None, :], dw1, mask=(columns < E)[:, None] & real_units[None, :]
-        )
+        if not WIDE:
+            store_transposed(sums, dw1, units, columns, E, H)
         tl.store(sums + E * H + units, db1, mask=real_units)
         sums += E * H + H
         tl.store(sums + links[:, None] * H + units[None, :], dw2, mask=(links < K)[:, None] & real_units[None, :])

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from paramixer.ops.chain import Chain, checkpoint_shape
-from paramixer.ops.triton import backward, forward, launch, mixing
+from paramixer.ops.triton import backward, forward, launch, mixing, wide
 from paramixer.ops.triton.indices import place_lengths, place_shifts
 
 # Widths of the blocks in which products are taken: of link inputs, and of hidden units in the backward pass.
-INPUT_BLOCK, HIDDEN_BLOCK = 32, 64
+INPUT_BLOCK, HIDDEN_BLOCK = 32, 32
 
 
 class Rows(NamedTuple):
@@ -152,10 +152,12 @@ class _Sums:
     def __init__(self, plan: Plan) -> None:
         w = plan.widths
         self._plan = plan
+        self.is_wide = w["E"] > INPUT_BLOCK
+        # The gradient before GELU of one factor, where it is not used up at once.
+        shape = (plan.batch, plan.heads, plan.length, w["H"])
+        self.dhidden = plan.chain.w1.new_empty(shape, dtype=torch.float32) if self.is_wide else None
         self._sizes = [w["E"] * w["H"], w["H"], w["K"] * w["H"], w["K"]]
-        self.choice_width = max(w["E"], min(w["H"], HIDDEN_BLOCK), w["K"])
-        tile = launch.choose(self.choice_width).tile
-        self.programs = launch.count_programs(plan.batch, plan.length, tile)
+        self.programs = launch.count_programs(plan.batch, plan.length)
         self.partial = plan.chain.w1.new_empty((self.programs, plan.heads, sum(self._sizes)), dtype=torch.float32)
         self._totals = self.partial.new_empty((plan.heads, w["M"], sum(self._sizes)))
 
@@ -168,10 +170,12 @@ class _Sums:
         chain = self._plan.chain
         if not self._plan.batch * self._plan.length:
             self._totals.zero_()
-        dw1, db1, dw2, db2 = self._totals.split(self._sizes, -1)
+        dw1, db1, dw2, db2 = torch.split(self._totals, self._sizes, -1)
         dw2 = dw2.reshape(*dw2.shape[:2], -1, self._plan.widths["H"]).transpose(-1, -2)
         shaped = zip((dw1, db1, dw2, db2), chain[2:6], strict=True)
-        return tuple(gradient.reshape(parameter.shape).to(parameter.dtype).contiguous() for gradient, parameter in shaped)
+        return tuple(
+            gradient.reshape(parameter.shape).to(parameter.dtype).contiguous() for gradient, parameter in shaped
+        )
 
 
 def _forward_factor(plan: Plan, m: int, values: Rows, first: Rows, out: Rows) -> None:
@@ -181,7 +185,7 @@ def _forward_factor(plan: Plan, m: int, values: Rows, first: Rows, out: Rows) ->
         plan.batch,
         plan.length,
         plan.heads,
-        link_width(plan.widths),
+        link_choice(plan.widths),
         values=values.tensor,
         residual=residual.tensor,
         mixed=out.tensor,
@@ -200,7 +204,7 @@ def _backward_links(plan: Plan, m: int, upstream: Rows, values: Rows, links: Ten
         plan.batch,
         plan.length,
         plan.heads,
-        link_width(plan.widths),
+        link_choice(plan.widths),
         grad=upstream.tensor,
         values=values.tensor,
         weights=links[0],
@@ -219,7 +223,7 @@ def _backward_values(plan: Plan, m: int, upstream: Rows, passed: Tensor | None, 
         plan.batch,
         plan.length,
         plan.heads,
-        w["C"],
+        launch.choose(w["C"]),
         weights=weights,
         values=upstream.tensor,
         residual=upstream.tensor,
@@ -243,40 +247,59 @@ def _backward_values(plan: Plan, m: int, upstream: Rows, passed: Tensor | None, 
 def _backward_parameters(plan: Plan, m: int, slopes: Tensor, dinputs: Tensor, sums: _Sums) -> None:
     if not plan.batch * plan.length:
         return
-    w = plan.widths
-    operands = {name: value for name, value in plan.operands.items() if name != "b2"}
-    heads = 1 if plan.operands["SHARED"] else plan.heads
+    w, operands = plan.widths, plan.operands
+    heads = plan.heads
+    lengths = {name: plan.indices[name] for name in ("lengths", "HAS_LENGTHS")}
+    inputs = {name: operands[name] for name in ("inputs", "row_ids", "SHARED", "HAS_ROW_IDS")}
+    blocks = {"HB": min(launch.pad(w["H"]), HIDDEN_BLOCK), "EB": min(launch.pad(w["E"]), INPUT_BLOCK)}
+    choice = launch.choose_summing(max(blocks.values()))
+    sizes = {"E": w["E"], "H": w["H"], "PRECISION": plan.precision, **blocks}
+    summing = {"batch": plan.batch, "N": plan.length, "HEADS": heads, "K": w["K"], "programs": sums.programs}
     launch.run(
         backward.mlp_backward,
-        lambda _: (sums.programs, heads),
-        sums.choice_width,
+        lambda _: (sums.programs, 1 if operands["SHARED"] else heads),
+        choice,
         dweights=slopes,
         dinputs=dinputs,
+        dhidden=sums.dhidden,
         partial=sums.partial,
-        batch=plan.batch,
-        N=plan.length,
         factor=m,
-        programs=sums.programs,
-        HEADS=plan.heads,
         M=w["M"],
-        E=w["E"],
-        H=w["H"],
-        K=w["K"],
-        EP=launch.pad(w["E"]),
         KP=launch.pad(w["K"]),
-        HB=min(launch.pad(w["H"]), HIDDEN_BLOCK),
-        EB=min(launch.pad(w["E"]), INPUT_BLOCK),
-        PRECISION=plan.precision,
-        lengths=plan.indices["lengths"],
-        HAS_LENGTHS=plan.indices["HAS_LENGTHS"],
-        **operands,
+        WIDE=sums.is_wide,
+        **{name: operands[name] for name in ("w1", "b1", "w2")},
+        **(inputs | lengths | sizes | summing),
     )
+    if sums.is_wide:
+        launch.launch_tiles(
+            wide.input_backward,
+            plan.batch,
+            plan.length,
+            1 if operands["SHARED"] else heads,
+            launch.choose(blocks["EB"]),
+            dhidden=sums.dhidden,
+            dinputs=dinputs,
+            w1=operands["w1"],
+            factor=m,
+            ALL_HEADS=heads,
+            M=w["M"],
+            SHARED=operands["SHARED"],
+            **(lengths | sizes),
+        )
+        launch.run(
+            wide.first_layer_backward,
+            lambda _: (sums.programs, heads),
+            choice,
+            dhidden=sums.dhidden,
+            partial=sums.partial,
+            **(inputs | lengths | sizes | summing),
+        )
     sums.add_up(m)
 
 
-def link_width(widths: dict[str, int]) -> int:
-    """Return the width that decides the tile of the kernels that compute links."""
-    return max(widths["H"], widths["C"])
+def link_choice(widths: dict[str, int]) -> launch.Choice:
+    """Return the choice of the kernels that compute links."""
+    return launch.choose(max(widths["H"], widths["C"]))
 
 
 def _link_arguments(plan: Plan) -> dict[str, Any]:

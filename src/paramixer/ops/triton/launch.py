@@ -20,8 +20,6 @@ MOST_PROGRAMS = 2**31 - 1
 MOST_ROWS = 2**30
 # Programs that sum gradients of parameters. Fixed, so that the order of the sum depends on shapes alone.
 _SUMMING = 512
-# A tile's widest tensor in registers: 32 numbers for each of the threads of 4 warps, 16 with 8.
-_ELEMENTS = 4096
 # What decides a choice of tile: the widths, not the length and not the batch.
 _KEYS = ("HEADS", "E", "H", "K", "C")
 
@@ -41,24 +39,35 @@ class Choice:
 
 
 def choose(width: int) -> Choice:
-    """Return the choice without measurement, for a kernel whose widest tensor has this many columns."""
-    tile = max(16, min(128, _ELEMENTS // pad(width)))
-    return Choice(tile, 4 if tile * pad(width) <= _ELEMENTS else 8)
+    """Return the choice without measurement, for a kernel whose widest tensor has this many columns.
+
+    A thread holds 16 numbers of that tensor, as far as a tile may be: then no kernel spills registers, and at least two
+    blocks of it fit on a multiprocessor (results/bench/gpu-kernels.json).
+    """
+    warps = 4 if pad(width) <= 32 else 8
+    return Choice(max(16, min(64, 512 * warps // pad(width))), warps)
+
+
+def choose_summing(block: int) -> Choice:
+    """Return the choice for the kernels that sum gradients, by the width of their blocks: products over few rows."""
+    return Choice(32, 8) if block <= 16 else Choice(16, 4)
 
 
 def pad(width: int) -> int:
     """Return the width of a tile: a power of two, at least 16, below which products have no instructions."""
-    return max(16, triton.next_power_of_2(width))
+    return max(16, 1 << (width - 1).bit_length())
 
 
-def count_programs(batch: int, length: int, tile: int) -> int:
-    """Return how many programs sum the gradients of parameters: one for every four tiles, at most 512."""
-    return max(1, min(_SUMMING, triton.cdiv(batch * triton.cdiv(length, tile), 4)))
+def count_programs(batch: int, length: int) -> int:
+    """Return how many programs sum the gradients of parameters: one for every 64 tokens, at most 512."""
+    return max(1, min(_SUMMING, -(-batch * length // 64)))
 
 
 def is_interpreted() -> bool:
     """Return whether Triton runs kernels in its interpreter, on the CPU: TRITON_INTERPRET=1 when it is imported."""
-    return bool(triton.knobs.runtime.interpret) if hasattr(triton, "knobs") else os.environ.get("TRITON_INTERPRET") == "1"
+    return (
+        bool(triton.knobs.runtime.interpret) if hasattr(triton, "knobs") else os.environ.get("TRITON_INTERPRET") == "1"
+    )
 
 
 def choose_precision(values: Tensor) -> str:
@@ -77,7 +86,7 @@ def _has_tf32(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def launch_tiles(kernel: Any, batch: int, length: int, heads: int, width: int, **arguments: Any) -> None:
+def launch_tiles(kernel: Any, batch: int, length: int, heads: int, choice: Choice, **arguments: Any) -> None:
     """Run a kernel with one program for every tile of every head of every sequence."""
     if not batch * length:
         return
@@ -91,18 +100,18 @@ def launch_tiles(kernel: Any, batch: int, length: int, heads: int, width: int, *
     def grid(meta: dict[str, int]) -> tuple[int]:
         return (batch * triton.cdiv(length, meta["TILE"]) * heads,)
 
-    run(kernel, grid, width, N=length, HEADS=heads, **arguments)
+    run(kernel, grid, choice, N=length, HEADS=heads, **arguments)
 
 
-def run(kernel: Any, grid: Callable[[dict[str, int]], tuple[int, ...]], width: int, **arguments: Any) -> None:
+def run(kernel: Any, grid: Callable[[dict[str, int]], tuple[int, ...]], choice: Choice, **arguments: Any) -> None:
     """Run a kernel with its measured choice where tuning is on, else with the fixed one."""
     # A GPU that is not the current one is not where Triton would launch.
     device = next(value.device for value in arguments.values() if isinstance(value, Tensor))
     with torch.cuda.device(device) if device.type == "cuda" else _Nothing():
         if is_tuned():
-            _tune(kernel, choose(width))[grid](**arguments)
+            _tune(kernel, choice)[grid](**arguments)
         else:
-            kernel[grid](**arguments, **choose(width).options)
+            kernel[grid](**arguments, **choice.options)
 
 
 def is_tuned() -> bool:

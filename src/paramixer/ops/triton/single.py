@@ -10,8 +10,8 @@ from torch import Tensor
 
 from paramixer.ops.reference import dropout_keys, dropout_scale, dropout_threshold
 from paramixer.ops.triton import launch
-from paramixer.ops.triton.dropout import drop
 from paramixer.ops.triton.indices import place_lengths, place_shifts
+from paramixer.ops.triton.masking import drop
 from paramixer.ops.triton.mixing import mix_stored, weight_gradients
 
 _DROPOUT_TILE = 1024
@@ -38,7 +38,7 @@ def link_mix_backward(
         batch,
         length,
         heads,
-        widths["C"],
+        launch.choose(widths["C"]),
         grad=grad,
         values=values,
         dweights=dweights,
@@ -64,7 +64,13 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
 
 
 def _mix(
-    weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tensor | None, ring: bool, mixed: Tensor, transposed: bool
+    weights: Tensor,
+    values: Tensor,
+    offsets: Tensor,
+    lengths: Tensor | None,
+    ring: bool,
+    mixed: Tensor,
+    transposed: bool,
 ) -> None:
     batch, length, heads, widths = _shape(weights, values)
     launch.launch_tiles(
@@ -72,7 +78,7 @@ def _mix(
         batch,
         length,
         heads,
-        widths["C"],
+        launch.choose(widths["C"]),
         weights=weights,
         values=values,
         residual=None,

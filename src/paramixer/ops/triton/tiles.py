@@ -122,3 +122,25 @@ def store_rows(pointer, starts, mask, rows, C: tl.constexpr, CP: tl.constexpr):
         rows.to(pointer.dtype.element_ty),
         mask=mask[:, None] & (channels < C)[None, :],
     )
+
+
+@triton.jit
+def add_rows(pointer, starts, exist, rows, columns, E: tl.constexpr):
+    """Add rows of these columns to a float32 tensor; no other program may touch them."""
+    place = pointer + starts[:, None] + columns[None, :]
+    mask = exist[:, None] & (columns < E)[None, :]
+    tl.store(place, tl.load(place, mask=mask, other=0.0) + rows, mask=mask)
+
+
+@triton.jit
+def load_transposed(w1, units, columns, E: tl.constexpr, H: tl.constexpr):
+    """Return ``w1[columns, units].T`` of a layer ``[E, H]``."""
+    mask = (units < H)[:, None] & (columns < E)[None, :]
+    return tl.load(w1 + columns[None, :] * H + units[:, None], mask=mask, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def store_transposed(dw1, block, units, columns, E: tl.constexpr, H: tl.constexpr):
+    """Write ``dw1[columns, units] = block.T``."""
+    mask = (units < H)[:, None] & (columns < E)[None, :]
+    tl.store(dw1 + columns[None, :] * H + units[:, None], block, mask=mask)

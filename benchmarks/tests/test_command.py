@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.record import write_record
 from benchmarks.tests import samples
 
-NAMES = ("block", "scaling", "memory", "step", "training", "models", "figures")
+NAMES = ("block", "scaling", "memory", "step", "training", "models", "figures", "gpu-kernels")
 
 
 @pytest.mark.parametrize("name", [*NAMES, "show"])

@@ -32,9 +32,9 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def serving_backend() -> str:
-    """Return the name of the backend that serves float32 tensors on the CPU now."""
-    selected = select_backend(torch.empty(0))
+def serving_backend(device: torch.device | None = None) -> str:
+    """Return the name of the backend that serves float32 tensors on a device now, by default on the CPU."""
+    selected = select_backend(torch.empty(0, device=device or "cpu"))
     return next(name for name, backend in BACKENDS.items() if backend is selected)
 
 

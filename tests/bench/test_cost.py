@@ -73,5 +73,5 @@ def test_checkpoint_every_is_the_smallest_that_fits():
 
 
 def test_a_backend_without_a_model_is_refused():
-    with pytest.raises(ValueError, match="no cost model for backend 'triton'; choose from cpu, reference"):
+    with pytest.raises(ValueError, match="no cost model for backend 'fast'; choose from cpu, triton, reference"):
         cost.forward_memory(Case(), "triton")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import paramixer as pm
 from ops import cases
-from ops.instruction_sets import share_rows
+from ops.instruction_sets import run, run_exactly, share_rows
 from ops.triton.accuracy import assert_accurate, assert_same_bits, backend, make_chain, run_backend
 from paramixer.errors import BackendError
 from paramixer.ops import reference
@@ -60,12 +60,8 @@ def test_mixed_lengths_rings_and_residuals(ring, residual, generator):
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
 @pytest.mark.parametrize("kind", ["none", "full", "zero", "one", "mixed"])
 def test_lengths_of_every_kind_over_several_tiles(kind, ring, residual, generator):
-    for heads in (None, 2):
-        lengths = cases.make_lengths(5, 100)[kind]
-        chain = make_chain(
-            generator, heads, batch=5, length=100, lengths=lengths, ring=ring, residual=residual, reach=90
-        )
-        assert_accurate(chain)
+    lengths = cases.make_lengths(5, 70)[kind]
+    assert_accurate(make_chain(generator, 2, 2, 2, 5, 70, 3, 5, 4, residual, lengths, ring, reach=90))
 
 
 @pytest.mark.parametrize("ring", [True, False], ids=["ring", "line"])
@@ -175,6 +171,7 @@ def test_dropout_has_the_masks_of_every_backend(generator):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nan_and_infinity_come_out_where_the_reference_has_them(generator):
     for row, number in itertools.product(range(6), (torch.nan, torch.inf, -torch.inf)):
         chain = make_chain(generator, length=40, channels=8, hidden=8)
@@ -182,13 +179,12 @@ def test_nan_and_infinity_come_out_where_the_reference_has_them(generator):
         tensor.view(-1)[tensor.numel() // 2] = number
         chain = chain._replace(**{chain._fields[row]: tensor})
         grad = torch.ones_like(chain.values)
-        results = [
-            [module.paramix(chain, 1)[0], *module.paramix_backward(grad, chain, 1, module.paramix(chain, 1)[1])]
-            for module in (backend, reference)
-        ]
-        for ours, expected in zip(*results, strict=True):
+        # In float64: torch's own float32 products have NaN for some infinities on machines with AVX-512.
+        results = run(backend, chain, grad, 1), run_exactly(chain, grad)
+        for name, ours in results[0].items():
             for test in (torch.isnan, torch.isposinf, torch.isneginf):
-                assert torch.equal(test(ours), test(expected)), f"{number} in {chain._fields[row]}"
+                same = torch.equal(test(ours), test(results[1][name]))
+                assert same, f"{number} in {chain._fields[row]}: {name}"
 
 
 def test_calls_that_the_backend_cannot_serve_are_refused_in_words(generator):

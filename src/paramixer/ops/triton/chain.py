@@ -252,7 +252,7 @@ def _backward_parameters(plan: Plan, m: int, slopes: Tensor, dinputs: Tensor, su
     lengths = {name: plan.indices[name] for name in ("lengths", "HAS_LENGTHS")}
     inputs = {name: operands[name] for name in ("inputs", "row_ids", "SHARED", "HAS_ROW_IDS")}
     blocks = {"HB": min(launch.pad(w["H"]), HIDDEN_BLOCK), "EB": min(launch.pad(w["E"]), INPUT_BLOCK)}
-    choice = launch.choose_summing(max(blocks.values()))
+    choice = launch.choose_summing(max(blocks.values()), plan.precision)
     sizes = {"E": w["E"], "H": w["H"], "PRECISION": plan.precision, **blocks}
     summing = {"batch": plan.batch, "N": plan.length, "HEADS": heads, "K": w["K"], "programs": sums.programs}
     launch.run(

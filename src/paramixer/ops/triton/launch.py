@@ -37,6 +37,10 @@ class Choice:
         """The choice as keywords of a launch."""
         return {"TILE": self.tile, "num_warps": self.warps, "num_stages": self.stages}
 
+    def for_amd(self) -> Choice:
+        """Return the choice where a warp has 64 threads: wide tiles have half the rows, or two blocks do not fit."""
+        return Choice(max(16, self.tile // 2), self.warps, self.stages) if self.warps == 8 else self
+
 
 def choose(width: int) -> Choice:
     """Return the choice without measurement, for a kernel whose widest tensor has this many columns.
@@ -48,9 +52,11 @@ def choose(width: int) -> Choice:
     return Choice(max(16, min(64, 512 * warps // pad(width))), warps)
 
 
-def choose_summing(block: int) -> Choice:
+def choose_summing(block: int, precision: str) -> Choice:
     """Return the choice for the kernels that sum gradients, by the width of their blocks: products over few rows."""
-    return Choice(32, 8) if block <= 16 else Choice(16, 4)
+    if block <= 16:
+        return Choice(32, 4)
+    return Choice(16, 8 if precision == "tf32" else 4)
 
 
 def pad(width: int) -> int:
@@ -105,6 +111,7 @@ def launch_tiles(kernel: Any, batch: int, length: int, heads: int, choice: Choic
 
 def run(kernel: Any, grid: Callable[[dict[str, int]], tuple[int, ...]], choice: Choice, **arguments: Any) -> None:
     """Run a kernel with its measured choice where tuning is on, else with the fixed one."""
+    choice = choice.for_amd() if torch.version.hip else choice
     # A GPU that is not the current one is not where Triton would launch.
     device = next(value.device for value in arguments.values() if isinstance(value, Tensor))
     with torch.cuda.device(device) if device.type == "cuda" else _Nothing():

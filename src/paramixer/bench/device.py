@@ -1,0 +1,42 @@
+"""The device that everything of one measurement runs on: tensors are made there, and times wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+_chosen = [torch.device("cpu")]
+
+
+def measured_device() -> torch.device:
+    """Return the device that is measured."""
+    return _chosen[-1]
+
+
+@contextmanager
+def use_device(name: str) -> Iterator[None]:
+    """Measure this device within the block: "cpu" or "cuda"; refuses a GPU that is not there."""
+    check_device(name)
+    _chosen.append(torch.device(name))
+    try:
+        yield
+    finally:
+        _chosen.pop()
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that torch does not have, and say what is missing."""
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"device={name!r}; choose from cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        built = torch.version.cuda or torch.version.hip
+        missing = "finds no GPU" if built else "is a build for CPUs only"
+        raise ValueError(f"device='cuda': torch {torch.__version__} {missing}; choose --device cpu, or run it on a GPU")
+
+
+def synchronize() -> None:
+    """Wait until the measured device has done everything that was asked of it."""
+    if measured_device().type == "cuda":
+        torch.cuda.synchronize()

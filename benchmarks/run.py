@@ -14,10 +14,10 @@ from benchmarks import plot
 from benchmarks.record import make_record, write_record
 from benchmarks.record_tables import render_record
 from benchmarks.settings import Settings
-from paramixer.bench.device import check_device, use_device
+from paramixer.bench.device import use_device
 from paramixer.bench.status import Notify, show_status
 from paramixer.bench.timing import use_threads
-from paramixer.machine import commit, serving_backend
+from paramixer.machine import check_device, commit, serving_backend
 
 
 def run(what: str, measure: Callable[[Any, Notify], dict[str, Any]], options: Settings, console: Console) -> Path:

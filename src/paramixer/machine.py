@@ -38,6 +38,16 @@ def serving_backend(device: torch.device | None = None) -> str:
     return next(name for name, backend in BACKENDS.items() if backend is selected)
 
 
+def check_device(name: str) -> None:
+    """Refuse a device that torch does not have, and say what is missing."""
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"device={name!r}; choose from cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        built = torch.version.cuda or torch.version.hip
+        missing = "finds no GPU" if built else "is a build for CPUs only"
+        raise ValueError(f"device='cuda': torch {torch.__version__} {missing}; choose --device cpu, or run it on a GPU")
+
+
 def describe_backends() -> dict[str, str]:
     """Return every backend with its availability."""
     return {name: str(availability) for name, availability in backends().items()}

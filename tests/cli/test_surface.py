@@ -17,8 +17,8 @@ DATA = (
     "--difficulty --size --windows --shortest --stride"
 )
 SURFACE = {
-    "train": "TASK --source --text --label --length --model --recipe --epochs --minutes --batch --learning-rate --out "
-    "--seed --resume --config --set --print-config --help-all",
+    "train": "TASK --source --text --label --length --model --recipe --epochs --minutes --batch --learning-rate "
+    "--device --out --seed --resume --config --set --print-config --help-all",
     "evaluate": "RUN --split --batch",
     "predict": "RUN FILE --out --text --id --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
@@ -26,8 +26,8 @@ SURFACE = {
     "models": "--preset --length --match",
     "data list": "",
     "data prepare": f"TASK {DATA} --seed --picture",
-    "bench": f"{CHAIN} --only --rounds --threads --quick",
-    "cost": f"{CHAIN} --checkpoint-every --backend --gflops --bandwidth --measure --threads",
+    "bench": f"{CHAIN} --only --rounds --threads --device --quick",
+    "cost": f"{CHAIN} --checkpoint-every --backend --device --gflops --bandwidth --measure --threads",
 }
 HEAVY = ("torch", "numpy", "pyarrow", "matplotlib", "sklearn", "scipy", "pydantic", "accelerate", "yaml", "pandas")
 
@@ -86,7 +86,7 @@ def test_train_shows_the_few_flags_that_people_use_in_groups(capsys):
     assert len(text.splitlines()) < 60
     for group in ("Data", "Model", "Training", "Run", "All settings"):
         assert f"─ {group} ─" in text
-    assert len(SURFACE["train"].split()) <= 18
+    assert len(SURFACE["train"].split()) <= 19
 
 
 # What a command's help may import of the package: it imports nothing else.

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from paramixer.machine import check_device
+
 _chosen = [torch.device("cpu")]
 
 
@@ -24,16 +26,6 @@ def use_device(name: str) -> Iterator[None]:
         yield
     finally:
         _chosen.pop()
-
-
-def check_device(name: str) -> None:
-    """Refuse a device that torch does not have, and say what is missing."""
-    if name not in ("cpu", "cuda"):
-        raise ValueError(f"device={name!r}; choose from cpu, cuda")
-    if name == "cuda" and not torch.cuda.is_available():
-        built = torch.version.cuda or torch.version.hip
-        missing = "finds no GPU" if built else "is a build for CPUs only"
-        raise ValueError(f"device='cuda': torch {torch.__version__} {missing}; choose --device cpu, or run it on a GPU")
 
 
 def synchronize() -> None:

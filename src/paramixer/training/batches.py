@@ -36,9 +36,10 @@ class Batch(NamedTuple):
     """``[batch]``."""
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device."""
-        lengths = None if self.lengths is None else self.lengths.to(device)
-        return Batch(self.inputs.to(device), lengths, self.targets.to(device))
+        """Return the batch on a device; a copy from pinned memory goes on while the host continues."""
+        lengths = None if self.lengths is None else self.lengths.to(device, non_blocking=True)
+        inputs, targets = (tensor.to(device, non_blocking=True) for tensor in (self.inputs, self.targets))
+        return Batch(inputs, lengths, targets)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class TrainingBatches:
     """This process."""
     processes: int = 1
     """All processes."""
+    pinned: bool = False
+    """Whether batches lie in pinned memory, from which a GPU copies by itself."""
 
     @property
     def per_step(self) -> int:
@@ -114,7 +117,7 @@ class TrainingBatches:
         batches = order_epoch(lengths, self.per_step, self.seed, epoch, bucket)[start:]
         parts = [self._split(batch) for batch in batches]
         stream = load_batches(
-            self.sequences, [indices for part in parts for indices, _ in part], self.collate, self.workers
+            self.sequences, [indices for part in parts for indices, _ in part], self.collate, self.workers, self.pinned
         )
         for batch, part in zip(batches, parts, strict=True):
             yield Step([(next(stream), weight) for _, weight in part], int(lengths[batch].sum()))
@@ -152,7 +155,7 @@ def take_share(batch: Indices, rank: int, processes: int) -> Indices:
 
 
 def load_batches(
-    sequences: Sequences, batches: Sequence[Indices], collate: Collate, workers: int = 0
+    sequences: Sequences, batches: Sequence[Indices], collate: Collate, workers: int = 0, pinned: bool = False
 ) -> Iterator[Batch]:
     """Yield the batches of these indices, in this order."""
     return iter(
@@ -161,6 +164,7 @@ def load_batches(
             batch_sampler=[batch.tolist() for batch in batches],
             collate_fn=collate,
             num_workers=workers,
+            pin_memory=pinned,
             # A generator of its own: the loader would draw a seed for its workers from the global one.
             generator=torch.Generator().manual_seed(0),
         )

@@ -135,6 +135,7 @@ class _Run:
             workers=options.workers,
             rank=accelerator.process_index,
             processes=accelerator.num_processes,
+            pinned=accelerator.device.type == "cuda",
         )
         self.evaluation = Evaluation(task, collate, options.evaluate_every, display)
         optimizer = build_optimizer(model, options, parameter_groups)
@@ -239,6 +240,7 @@ class _Run:
             parameters=count_parameters(self.model),
             seed=self.seed,
             processes=self.loop.accelerator.num_processes,
+            device=self.loop.accelerator.device,
             seconds=self.loop.seconds(),
             tokens=self.loop.progress.tokens,
             validations=[line for line in folder.read_lines() if line["kind"] == "validation"],

@@ -46,7 +46,7 @@ def predict_split(
     answers, targets = [], []
     parts = [share[start : start + batch] for start in range(0, len(share), batch)]
     try:
-        for part in load_batches(sequences, parts, collate, workers):
+        for part in load_batches(sequences, parts, collate, workers, accelerator.device.type == "cuda"):
             with autocast(accelerator, precision):
                 answer = call_model(model, part.to(accelerator.device))
             answers.append(answer.float().cpu())

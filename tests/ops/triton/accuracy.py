@@ -1,19 +1,48 @@
-"""Compares the Triton backend with the reference in float64, to the tolerances of the CPU backend."""
+"""Compares the Triton backend with the reference in float64, to the tolerances of the CPU backend.
+
+Kernels run in the interpreter on CPU tensors, or compiled on a GPU; the reference always runs on the CPU.
+"""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ops import cases
 from ops.instruction_sets import assert_same_bits, make_grad, measure_errors, run, run_exactly
-from paramixer.ops import reference
-from paramixer.ops import triton as backend
+from paramixer.ops import reference, triton
 from paramixer.ops.chain import Chain
 
-__all__ = ["assert_accurate", "assert_same_bits", "backend", "make_chain", "run_backend"]
+__all__ = ["DEVICE", "assert_accurate", "assert_same_bits", "backend", "make_chain", "move", "run_backend"]
 
+DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
 ROOM = 16 * 2**-23
+
+
+def move(value: Any, device: str) -> Any:
+    """The tensors of an argument or a result on a device."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, Chain):
+        return Chain(*(move(part, device) for part in value))
+    if isinstance(value, tuple):
+        return tuple(move(part, device) for part in value)
+    return value
+
+
+class _Backend:
+    """The backend's functions, for tensors on the CPU."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(triton, name)
+        return lambda *arguments: move(function(*(move(one, DEVICE) for one in arguments)), "cpu")
+
+
+backend = _Backend()
 
 
 def make_chain(

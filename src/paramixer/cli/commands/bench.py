@@ -34,12 +34,12 @@ def bench(
     from paramixer.bench import limits, rendering
     from paramixer.bench.case import Case
     from paramixer.bench.comparison import compare_implementations
-    from paramixer.bench.device import check_device, use_device
+    from paramixer.bench.device import use_device
     from paramixer.bench.implementations import check_names, default_names
     from paramixer.bench.status import show_status
     from paramixer.bench.timing import use_threads
     from paramixer.cli.console import CommandConsole
-    from paramixer.machine import describe_machine, serving_backend
+    from paramixer.machine import check_device, describe_machine, serving_backend
 
     for name, number in {"rounds": rounds, "threads": threads}.items():
         if number is not None and number < 1:

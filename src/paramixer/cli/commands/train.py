@@ -2,7 +2,7 @@
 
 # No postponed annotations: the command line reads the types of the parameters.
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -27,6 +27,7 @@ def train(
     minutes: Annotated[float | None, Parameter(group=_TRAINING)] = None,
     batch: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     learning_rate: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    device: Annotated[Literal["cpu", "cuda"] | None, Parameter(group=_TRAINING)] = None,
     out: Annotated[Path | None, Parameter(group=_RUN)] = None,
     seed: Annotated[int | None, Parameter(group=_RUN)] = None,
     resume: Annotated[Path | None, Parameter(group=_RUN)] = None,
@@ -49,6 +50,7 @@ def train(
         minutes: Stop after so many minutes.
         batch: Batch size.
         learning_rate: Learning rate.
+        device: Train on cpu or cuda. By default on a GPU where there is one.
         out: The run folder. By default a new one in runs/.
         seed: Seed of the data, of the initialization and of the order of the batches.
         resume: Continue the run in this folder; beside it only more epochs, steps or minutes can be given.
@@ -80,9 +82,16 @@ def train(
         "training.learning_rate": learning_rate,
     }
     given = merge_settings(config, assignments or [], {key: value for key, value in flags.items() if value is not None})
-    if resume is not None:
-        _resume(resume, given, out, print_config, console)
-        return
+    from paramixer.training.distributed import use_device
+
+    with use_device(device):
+        if resume is None:
+            _start(given, out, print_config, console)
+        else:
+            _resume(resume, given, out, print_config, console)
+
+
+def _start(given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:
     from paramixer import data
     from paramixer.data.progress import show_progress
     from paramixer.data.summary_table import print_summary

@@ -38,8 +38,10 @@ class Choice:
         return {"TILE": self.tile, "num_warps": self.warps, "num_stages": self.stages}
 
     def for_amd(self) -> Choice:
-        """Return the choice where a warp has 64 threads: wide tiles have half the rows, or two blocks do not fit."""
-        return Choice(max(16, self.tile // 2), self.warps, self.stages) if self.warps == 8 else self
+        """Return the choice where a warp has 64 threads: with fewer rows or warps, or two blocks do not fit."""
+        if self.warps < 8:
+            return self
+        return Choice(16, 4, self.stages) if self.tile == 16 else Choice(self.tile // 2, 8, self.stages)
 
 
 def choose(width: int) -> Choice:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from paramixer import machine
 from paramixer.data.task import Task
@@ -43,6 +44,7 @@ def build_record(
     tokens: int,
     validations: list[dict[str, Any]],
     outcome: Outcome | None,
+    device: torch.device | None = None,
 ) -> dict[str, Any]:
     """Return the document of record.json; without an outcome the run is not finished.
 
@@ -57,6 +59,7 @@ def build_record(
         tokens: positions seen.
         validations: the lines of all evaluations.
         outcome: the result.
+        device: that trains, by default the CPU.
     """
     return {
         "finished": outcome is not None,
@@ -72,7 +75,7 @@ def build_record(
         **settings,
         "seed": seed,
         "processes": processes,
-        "engine": machine.serving_backend(),
+        "engine": machine.serving_backend(device),
         "commit": machine.commit(),
         "machine": machine.describe_machine(),
         "seconds": seconds,

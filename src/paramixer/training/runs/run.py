@@ -328,8 +328,8 @@ def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: R
         console.print(describe_size(task, config, resolved.training), highlight=False, soft_wrap=True)
     for line in (
         f"recipe {resolved.recipe}; model: {_describe_model(resolved)}, {count_parameters(model)} parameters",
-        f"backend {machine.serving_backend()} on {processes.device}, {torch.get_num_threads()} threads, "
-        f"{processes.num_processes} process{plural}; run folder {run.path}",
+        f"backend {machine.serving_backend(processes.device)} on {processes.device}, "
+        f"{torch.get_num_threads()} threads, {processes.num_processes} process{plural}; run folder {run.path}",
     ):
         console.print(line, highlight=False, soft_wrap=True)
 

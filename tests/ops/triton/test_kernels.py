@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import paramixer as pm
 from ops import cases
 from ops.instruction_sets import run, run_exactly, share_rows
-from ops.triton.accuracy import assert_accurate, assert_same_bits, backend, make_chain, run_backend
+from ops.triton.accuracy import DEVICE, assert_accurate, assert_same_bits, backend, make_chain, move, run_backend
 from paramixer.errors import BackendError
-from paramixer.ops import reference
+from paramixer.ops import reference, triton
 from paramixer.ops.triton import launch
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
@@ -132,13 +132,13 @@ def test_half_precision_is_computed_in_float32(dtype, heads, generator):
     tensors = [tensor.to(dtype) for tensor in chain[:6]]
     arguments = *tensors, chain.offsets, "factor", chain.lengths
     results = {}
-    for name in ("reference", "triton"):
-        leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+    for name, device in (("reference", "cpu"), ("triton", DEVICE)):
+        leaves = [tensor.to(device, copy=True).requires_grad_() for tensor in tensors]
         with pm.backend(name):
             output = pm.paramix(*leaves, *arguments[6:])
             output.float().square().sum().backward()
         assert output.dtype == dtype
-        results[name] = [output.detach(), *(leaf.grad for leaf in leaves)]
+        results[name] = [move(tensor, "cpu") for tensor in (output.detach(), *(leaf.grad for leaf in leaves))]
     for ours, expected in zip(results["triton"], results["reference"], strict=True):
         cases.assert_close(ours.float(), expected.float(), 2 * torch.finfo(dtype).eps)
 
@@ -188,17 +188,18 @@ def test_nan_and_infinity_come_out_where_the_reference_has_them(generator):
 
 
 def test_calls_that_the_backend_cannot_serve_are_refused_in_words(generator):
-    values = torch.ones(1, 4, 2, dtype=torch.float64)
+    values = torch.ones(1, 4, 2, dtype=torch.float64, device=DEVICE)
     with pm.backend("triton"), pytest.raises(BackendError, match="computes in float32, these are torch.float64"):
-        pm.link_mix(torch.ones(1, 4, 1, dtype=torch.float64), values, [1])
+        pm.link_mix(values[..., :1], values, [1])
     with pytest.raises(BackendError, match="2147483648 sequences x length 1 x 1 heads.*split the batch"):
         launch.launch_tiles(None, 2**31, 1, 1, launch.choose(16))
-    too_long = torch.ones(1).expand(1, 2**30 + 1, 1)
-    assert "sequences of up to 1073741824 positions" in backend.unsupported_reason(too_long)
+    too_long = torch.ones(1, device=DEVICE).expand(1, 2**30 + 1, 1)
+    assert "sequences of up to 1073741824 positions" in triton.unsupported_reason(too_long)
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="about the interpreter")
 def test_auto_leaves_tensors_on_the_cpu_to_other_backends(monkeypatch, generator):
-    monkeypatch.setattr(backend, "link_mix", lambda *_: pytest.fail("the interpreter served"))
+    monkeypatch.setattr(triton, "link_mix", lambda *_: pytest.fail("the interpreter served"))
     assert pm.backends()["triton"]
     pm.link_mix(torch.ones(1, 4, 1), torch.ones(1, 4, 2), [1])
     pm.link_mix(torch.ones(1, 4, 1).double(), torch.ones(1, 4, 2).double(), [1])

@@ -6,10 +6,12 @@ from collections import Counter
 
 import pytest
 
-from ops.triton.accuracy import make_chain, run_backend
+from ops.triton.accuracy import DEVICE, make_chain, run_backend
 from paramixer.bench import gpu_traffic
 from paramixer.ops.triton import chain as chain_module
 from paramixer.ops.triton import launch
+
+pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="counts in the interpreter")
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ MOST_ROWS = 2**30
 _SUMMING = 512
 # What decides a choice of tile: the widths, not the length and not the batch.
 _KEYS = ("HEADS", "E", "H", "K", "C")
+# Tensors that kernels add to.
+_ADDED_TO = ("dinputs", "passed")
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,12 @@ def run(kernel: Any, grid: Callable[[dict[str, int]], tuple[int, ...]], choice: 
     # A GPU that is not the current one is not where Triton would launch.
     device = next(value.device for value in arguments.values() if isinstance(value, Tensor))
     with torch.cuda.device(device) if device.type == "cuda" else _Nothing():
+        # Without the last option, the compilers of some versions fuse no multiplication with an addition, or warn.
         if is_tuned():
-            _tune(kernel, choice)[grid](**arguments)
+            added_to = tuple(name for name in _ADDED_TO if arguments.get(name) is not None)
+            _tune(kernel, choice, added_to)[grid](**arguments, enable_fp_fusion=True)
         else:
-            kernel[grid](**arguments, **choice.options)
+            kernel[grid](**arguments, **choice.options, enable_fp_fusion=True)
 
 
 def is_tuned() -> bool:
@@ -134,17 +138,16 @@ def is_tuned() -> bool:
 
 
 @cache
-def _tune(kernel: Any, fixed: Choice) -> Any:
+def _tune(kernel: Any, fixed: Choice, added_to: tuple[str, ...]) -> Any:
     """Return the kernel with a few choices around the fixed one, the first call of each shape measures them."""
     tiles = sorted({fixed.tile, max(16, fixed.tile // 2)})
     choices = [fixed, *(Choice(t, w) for t in tiles for w in (2, 4, 8) if Choice(t, w) != fixed)]
     configs = [triton.Config({"TILE": c.tile}, num_warps=c.warps, num_stages=c.stages) for c in choices]
     names = kernel.arg_names
     options: dict[str, Any] = {"key": [name for name in _KEYS if name in names]}
-    # A measurement runs a kernel many times; what it adds to must be as before.
-    restored = [name for name in ("dinputs", "passed") if name in names]
-    if restored:
-        options["restore_value"] = restored
+    if added_to:
+        # A measurement runs a kernel many times.
+        options["restore_value"] = list(added_to)
     if "cache_results" in inspect.signature(triton.autotune).parameters:
         options["cache_results"] = True
     return triton.autotune(configs, **options)(kernel)

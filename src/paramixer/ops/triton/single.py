@@ -58,7 +58,16 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
         count = min(2**32, flat.numel() - start)
         low, high, last = dropout_keys(seed, number)
         drop[(triton.cdiv(count, _DROPOUT_TILE),)](
-            flat[part], out[part], count, dropout_threshold(p), dropout_scale(p), low, high, last, TILE=_DROPOUT_TILE
+            flat[part],
+            out[part],
+            count,
+            dropout_threshold(p),
+            dropout_scale(p),
+            low,
+            high,
+            last,
+            TILE=_DROPOUT_TILE,
+            enable_fp_fusion=True,
         )
     return dropped
 

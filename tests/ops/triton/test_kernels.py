@@ -231,6 +231,19 @@ def test_compiled_graphs_and_autocast_run_on_the_backend(generator):
         cases.assert_close(gradient, torch.autograd.grad(expected.square().sum(), values)[0], 1e-5)
 
 
+def test_products_are_read_in_tf32_where_torch_may_do_so(monkeypatch):
+    monkeypatch.setattr(launch, "_has_tf32", lambda device: True)
+    matmul, values = torch.backends.cuda.matmul, torch.ones(1)
+    before = matmul.allow_tf32
+    try:
+        for allowed, expected in ((False, "ieee"), (True, "tf32")):
+            matmul.allow_tf32 = allowed
+            assert launch.choose_precision(values) == expected
+            assert launch.choose_precision(values.bfloat16()) == "tf32"
+    finally:
+        matmul.allow_tf32 = before
+
+
 @pytest.mark.skipif(DEVICE != "cpu", reason="about the interpreter")
 def test_auto_leaves_tensors_on_the_cpu_to_other_backends(monkeypatch, generator):
     monkeypatch.setattr(triton, "link_mix", lambda *_: pytest.fail("the interpreter served"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -85,8 +86,15 @@ def choose_precision(values: Tensor) -> str:
 
     Half precision is read as TF32, which holds every bfloat16 and float16 exactly.
     """
-    wanted = values.dtype != torch.float32 or torch.backends.cuda.matmul.allow_tf32
+    wanted = values.dtype != torch.float32 or _allows_tf32()
     return "tf32" if wanted and (is_interpreted() or _has_tf32(values.device)) else "ieee"
+
+
+def _allows_tf32() -> bool:
+    matmul = torch.backends.cuda.matmul
+    # The older name raises where somebody has set the newer one, since torch 2.9.
+    precision = getattr(matmul, "fp32_precision", None)
+    return bool(matmul.allow_tf32) if precision is None else precision == "tf32"
 
 
 @cache
@@ -118,7 +126,7 @@ def run(kernel: Any, grid: Callable[[dict[str, int]], tuple[int, ...]], choice: 
     choice = choice.for_amd() if torch.version.hip else choice
     # A GPU that is not the current one is not where Triton would launch.
     device = next(value.device for value in arguments.values() if isinstance(value, Tensor))
-    with torch.cuda.device(device) if device.type == "cuda" else _Nothing():
+    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
         # Without the last option, the compilers of some versions fuse no multiplication with an addition, or warn.
         if is_tuned():
             added_to = tuple(name for name in _ADDED_TO if arguments.get(name) is not None)
@@ -151,11 +159,3 @@ def _tune(kernel: Any, fixed: Choice, added_to: tuple[str, ...]) -> Any:
     if "cache_results" in inspect.signature(triton.autotune).parameters:
         options["cache_results"] = True
     return triton.autotune(configs, **options)(kernel)
-
-
-class _Nothing:
-    """A context that does nothing, for tensors on the CPU."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...

@@ -147,13 +147,17 @@ def check_token_values(tokens: Tensor, vocabulary: int) -> None:
         raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {vocabulary - 1}")
 
 
+def _is_on_host(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu"
+
+
 def _is_checked_on_device(holds: Tensor, message: str) -> bool:
     """Return whether the check is left to the device, which then stops with the message and nothing waits for it.
 
     Numbers on the CPU are checked there, and the error names the value. To read them from a GPU in every step would let
     the GPU wait for the host.
     """
-    if holds.device.type == "cpu":
+    if _is_on_host(holds):
         return False
     torch._assert_async(holds.all(), message)
     return True

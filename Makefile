@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 KERNELS := $(wildcard src/paramixer/ops/csrc/*)
 SANITIZED := .venv-sanitize
+INTERPRETED := .venv-triton
 
-.PHONY: setup test test-slow fuzz check-results demo walkthroughs lint bench reproduce docs sanitize clean
+.PHONY: setup test test-slow test-triton fuzz check-results demo walkthroughs lint bench reproduce docs sanitize clean
 
 setup: $(INSTALLED)
 
@@ -21,6 +22,16 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -n auto --dist loadscope -m slow tests benchmarks experiments
+
+# The GPU kernels without a GPU: in Triton's interpreter, and compiled. Triton comes into an environment of its own, which
+# borrows the rest: it is large, and only these tests need it. The variable must be set before Triton is imported.
+test-triton: setup
+	test -d $(INTERPRETED) || $(PYTHON) -m venv $(INTERPRETED)
+	echo "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" > "$$(echo $(INTERPRETED)/lib/python*/site-packages)/borrowed.pth"
+	echo "$(CURDIR)/src" >> "$$(echo $(INTERPRETED)/lib/python*/site-packages)/borrowed.pth"
+	$(INTERPRETED)/bin/python -m pip install --quiet --no-deps --constraint constraints.txt triton
+	TRITON_INTERPRET=1 $(INTERPRETED)/bin/python -m pytest -n auto tests/ops/triton
+	$(INTERPRETED)/bin/python -m pytest -n auto benchmarks/tests/test_gpu_kernels.py
 
 # The property tests with a thousand examples each instead of forty.
 fuzz: setup
@@ -65,4 +76,4 @@ sanitize: setup
 		ASAN_OPTIONS=detect_leaks=0 $(SANITIZED)/bin/python -m pytest tests/ops/test_cpu*.py tests/ops/test_dropout.py tests/ops/test_lookup.py tests/ops/test_ngrams.py
 
 clean:
-	rm -rf $(VENV) $(SANITIZED) build dist
+	rm -rf $(VENV) $(SANITIZED) $(INTERPRETED) build dist

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 
 from benchmarks import block as block_benchmark
+from benchmarks import gpu_kernels as kernels_benchmark
 from benchmarks import memory as memory_benchmark
 from benchmarks import models as models_benchmark
 from benchmarks import scaling as scaling_benchmark
@@ -20,6 +21,7 @@ from benchmarks import step as step_benchmark
 from benchmarks import targets
 from benchmarks import training as training_benchmark
 from benchmarks.block import BlockOptions
+from benchmarks.gpu_kernels import KernelsOptions
 from benchmarks.memory import MemoryOptions
 from benchmarks.models import ModelsOptions
 from benchmarks.record import read_record
@@ -84,6 +86,12 @@ def models(options: Annotated[ModelsOptions, _FLAGS] = ModelsOptions()) -> None:
 def figures(options: Annotated[TargetsOptions, _FLAGS] = TargetsOptions()) -> None:  # noqa: B008
     """Measure every number that the CPU backend should reach, in one run."""
     run("figures", targets.measure, options, Console())
+
+
+@app.command
+def gpu_kernels(options: Annotated[KernelsOptions, _FLAGS] = KernelsOptions()) -> None:  # noqa: B008
+    """Compile the Triton kernels for GPUs, without a GPU: registers, spills, shared memory, occupancy."""
+    run("gpu-kernels", kernels_benchmark.measure, options, Console())
 
 
 @app.command

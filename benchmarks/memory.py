@@ -1,4 +1,4 @@
-"""Peak resident memory, each measurement in a fresh process of its own.
+"""Peak resident memory, on a GPU that of its tensors, each measurement in a fresh process of its own.
 
 ``python -m benchmarks.memory JOB`` is that process: it does one job and prints two numbers.
 """
@@ -21,6 +21,7 @@ from benchmarks.block import case_of
 from benchmarks.settings import Settings
 from paramixer.bench import cost
 from paramixer.bench.case import Case
+from paramixer.bench.device import measured_device, use_device
 from paramixer.bench.status import Notify
 from paramixer.machine import serving_backend
 from paramixer.nn.config import ParamixerConfig
@@ -60,6 +61,7 @@ class Job:
     case: Case
     checkpoint_every: int = 1
     threads: int | None = None
+    device: str = "cpu"
 
 
 def measure_peak(job: Job) -> dict[str, int]:
@@ -77,12 +79,17 @@ def measure_peak(job: Job) -> dict[str, int]:
 def measure(options: MemoryOptions, notify: Notify) -> dict[str, Any]:
     """Return forward and training peaks of the case, and of a whole network at N = 2^20 with a batch of one."""
     case = case_of(options, options.quick, shortest=256)
-    backend = serving_backend()
+    backend = serving_backend(measured_device())
     notify(f"{case}: forward")
-    rows = [_measure_row(Job(what="forward", case=case, threads=options.threads), cost.forward_memory(case, backend))]
+    rows = [
+        _measure_row(
+            Job(what="forward", case=case, threads=options.threads, device=options.device),
+            cost.forward_memory(case, backend),
+        )
+    ]
     for every in options.checkpoint_every:
         notify(f"{case}: training, checkpoint every {every}")
-        job = Job(what="training", case=case, checkpoint_every=every, threads=options.threads)
+        job = Job(what="training", case=case, checkpoint_every=every, threads=options.threads, device=options.device)
         rows.append(_measure_row(job, cost.training_memory(case, backend, every)))
     network = measure_network(options, options.budget, notify)
     return {"case": str(case), "engine": backend, "chain": rows, "long": network}
@@ -91,11 +98,13 @@ def measure(options: MemoryOptions, notify: Notify) -> dict[str, Any]:
 def measure_network(settings: Settings, budget: float, notify: Notify) -> dict[str, Any]:
     """Return the peaks of a network at N = 2^20, batch 1: a forward pass, and a training step within the budget."""
     case = dataclasses.replace(_LONG, length=256) if settings.quick else _LONG
-    every = cost.choose_checkpoint_every(case, serving_backend(), int(_SHARE_OF_CHAIN * budget * 1e9))
+    every = cost.choose_checkpoint_every(case, serving_backend(measured_device()), int(_SHARE_OF_CHAIN * budget * 1e9))
     notify(f"network, {case}: forward")
-    forward = _measure_row(Job(what="network forward", case=case, threads=settings.threads))
+    forward = _measure_row(Job(what="network forward", case=case, threads=settings.threads, device=settings.device))
     notify(f"network, {case}: training, checkpoint every {every}")
-    job = Job(what="network training", case=case, checkpoint_every=every, threads=settings.threads)
+    job = Job(
+        what="network training", case=case, checkpoint_every=every, threads=settings.threads, device=settings.device
+    )
     return {"case": str(case), "forward": forward, "training": _measure_row(job)}
 
 
@@ -113,8 +122,19 @@ def _measure_row(job: Job, predicted: int | None = None) -> dict[str, Any]:
 def _run_job(job: Job) -> None:
     if job.threads is not None:
         torch.set_num_threads(job.threads)
+    with use_device(job.device):
+        _run_on_device(job)
+
+
+def _run_on_device(job: Job) -> None:
     # Whatever torch and the backend load or allocate once is the process's own, not the job's.
     _JOBS[job.what](dataclasses.replace(job, case=dataclasses.replace(job.case, batch=1, length=64)))
+    if job.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        _JOBS[job.what](job)
+        print(json.dumps({"before": before, "peak": torch.cuda.max_memory_allocated()}))
+        return
     before = read_status("VmRSS")
     _JOBS[job.what](job)
     print(json.dumps({"before": before, "peak": read_status("VmHWM")}))
@@ -145,7 +165,8 @@ def _build_network(job: Job) -> tuple[Paramixer, torch.Tensor]:
         factors=case.factors,
         checkpoint_every=job.checkpoint_every,
     )
-    return Paramixer(config, init="identity"), torch.rand(case.batch, case.length, 2)
+    device = measured_device()
+    return Paramixer(config, init="identity").to(device), torch.rand(case.batch, case.length, 2, device=device)
 
 
 def _network_forward(job: Job) -> None:
@@ -157,7 +178,7 @@ def _network_forward(job: Job) -> None:
 def _network_training(job: Job) -> None:
     model, inputs = _build_network(job)
     optimizer = torch.optim.Adam(model.parameters())
-    loss = F.mse_loss(model(inputs), torch.zeros(job.case.batch))
+    loss = F.mse_loss(model(inputs), torch.zeros(job.case.batch, device=measured_device()))
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     if not loss.isfinite():

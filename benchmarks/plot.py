@@ -156,6 +156,18 @@ def _models(seconds: Axes, memory: Axes, measured: dict[str, Any]) -> None:
 
 
 _PANELS = {"models": 2}
+
+
+def _kernels(axes: Axes, measured: dict[str, Any]) -> None:
+    first = measured["kernels"][0]["device"]
+    kernels = [one for one in measured["kernels"] if one["device"] == first and one["numbers"] == "float32"]
+    labels = [f"{one['kernel']}; {one['shape']}" for one in kernels]
+    axes.barh(range(len(kernels)), [one["registers"] for one in kernels], color=_ACCENT)
+    axes.set_yticks(range(len(kernels)), labels, fontsize=5)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"registers per thread on {first}, float32 (255 at most)")
+
+
 PLOTS: dict[str, Callable[..., None]] = {
     "block": _block,
     "scaling": _scaling,
@@ -164,4 +176,5 @@ PLOTS: dict[str, Callable[..., None]] = {
     "figures": _figures,
     "training": _training,
     "models": _models,
+    "gpu-kernels": _kernels,
 }

@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from paramixer import machine
+from paramixer.bench.device import measured_device
 from paramixer.files import replace_file
 
 FORMAT = 1
@@ -20,7 +23,7 @@ class Record:
     """One run of a benchmark."""
 
     what: str
-    """Which benchmark: block, scaling, memory, step, training, models or figures."""
+    """Which benchmark: block, scaling, memory, step, training, models, figures or gpu-kernels."""
     settings: dict[str, Any]
     """Its options, so that the run can be repeated."""
     measured: dict[str, Any]
@@ -53,8 +56,8 @@ def make_record(what: str, options: Any, measured: dict[str, Any], seconds: floa
         what=what,
         settings=settings,
         measured=measured,
-        machine=machine.describe_machine(),
-        engine=machine.serving_backend(),
+        machine=machine.describe_machine() | _describe_gpu(),
+        engine=machine.serving_backend(measured_device()),
         engines=machine.describe_backends(),
         commit=machine.commit(),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -66,7 +69,8 @@ def write_record(record: Record, folder: Path) -> Path:
     """Write the record into the folder under the name of its benchmark, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     # A quick or partial record does not replace a whole one.
-    part = "-quick" if record.quick else "-some" if record.settings.get("models") else ""
+    device = "-cuda" if record.settings.get("device") == "cuda" else ""
+    part = device + "-quick" if record.quick else device + "-some" if record.settings.get("models") else device
     path = folder / f"{record.what}{part}.json"
     replace_file(path, (json.dumps(dataclasses.asdict(record), indent=2, allow_nan=False) + "\n").encode())
     return path
@@ -90,6 +94,10 @@ def read_record(path: Path) -> Record:
         different = ", ".join(sorted(document.keys() ^ names))
         raise ValueError(f"{path} is no benchmark record, it differs in {different}; run python -m benchmarks again")
     return Record(**document)
+
+
+def _describe_gpu() -> dict[str, Any]:
+    return {"gpu": torch.cuda.get_device_name()} if measured_device().type == "cuda" else {}
 
 
 def _plain(value: object) -> object:

@@ -54,9 +54,15 @@ def insert(page: str, record: Record) -> str:
 def describe_origin(record: Record) -> str:
     """Say in one sentence where the numbers come from."""
     machine = record.machine
+    if record.what == "gpu-kernels":
+        return (
+            f"Compiled {record.at[:10]} by Triton {record.measured['triton']} without a GPU, torch {machine['torch']}, "
+            f"backend {record.engine} here, commit {(record.commit or 'unknown')[:12]}."
+        )
+    gpu = f"{machine['gpu']}, " if "gpu" in machine else ""
     text = (
-        f"Measured {record.at[:10]} on {machine['cpu']} ({machine['instruction_set']}), {machine['threads']} of "
-        f"{machine['cores']} cores, torch {machine['torch']}, backend {record.engine}, "
+        f"Measured {record.at[:10]} on {gpu}{machine['cpu']} ({machine['instruction_set']}), "
+        f"{machine['threads']} of {machine['cores']} cores, torch {machine['torch']}, backend {record.engine}, "
         f"commit {(record.commit or 'unknown')[:12]}"
     )
     limits = record.measured.get("limits")
@@ -152,6 +158,52 @@ def _tabulate_models(measured: dict[str, Any]) -> list[Table]:
     return [times, peaks, counts]
 
 
+def _tabulate_kernels(measured: dict[str, Any]) -> list[Table]:
+    """One table for every shape; a cell has registers, bytes of local memory, shared memory and resident blocks."""
+    devices = list(dict.fromkeys(kernel["device"] for kernel in measured["kernels"]))
+    tables: dict[str, Table] = {}
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for kernel in measured["kernels"]:
+        shape, name, numbers = kernel["shape"], kernel["kernel"], kernel["numbers"]
+        if shape not in tables:
+            title = f"{shape}; registers per thread, bytes spilled, shared memory, resident blocks"
+            tables[shape] = Table(title, ["kernel", "numbers", "tile, warps", *devices])
+        if (shape, name, numbers) not in rows:
+            row = [name, numbers, f"{kernel['tile']}, {kernel['warps']}"]
+            rows[shape, name, numbers] = row
+            tables[shape].rows.append(row)
+        spilled, shared = kernel["local"], kernel["shared"] / 1024
+        rows[shape, name, numbers].append(f"{kernel['registers']}, {spilled}, {shared:.0f} KB, {kernel['blocks']}")
+    return [*tables.values(), *_tabulate_traffic(measured["traffic"]), _tabulate_predictions(measured["predicted"])]
+
+
+def _tabulate_traffic(traffic: dict[str, Any]) -> list[Table]:
+    columns = ["kernel", "loaded, most from caches", "stored", "memory", "operations", "useful"]
+    made = []
+    for shape, passes in traffic.items():
+        table = Table(f"{shape}; bytes and operations per token, head and factor", columns)
+        for name, one in passes.items():
+            sums = dict.fromkeys(("loads", "stores", "memory", "operations", "useful"), 0)
+            for kernel in one["kernels"]:
+                counts = {key: kernel[key] * (4 if key in ("loads", "stores", "memory") else 1) for key in sums}
+                sums = {key: sums[key] + counts[key] for key in sums}
+                table.rows.append([kernel["kernel"], *map(str, counts.values())])
+            table.rows.append([f"{name}, all", *map(str, sums.values())])
+            table.rows.append([f"{name}, the least", "", "", str(4 * one["least"]), str(sums["useful"]), ""])
+        made.append(table)
+    return made
+
+
+def _tabulate_predictions(predicted: list[dict[str, Any]]) -> Table:
+    columns = ["chain", "GPU", "forward", "backward", "memory of a training step"]
+    table = Table("Predicted for the limits in the data sheets, not measured, float32", columns)
+    for one in predicted:
+        times = [format_duration(one[phase]["seconds"]) for phase in ("forward", "backward")]
+        memory = f"{one['training_memory'] / 1e6:.0f} MB"
+        table.rows.append([one["case"], one["device"].upper(), *times, memory])
+    return table
+
+
 def _fill_row(cells: Iterable[str], lengths: list[int]) -> list[str]:
     measured = list(cells)
     return measured + [""] * (len(lengths) - len(measured))
@@ -165,4 +217,5 @@ TABLES: dict[str, Callable[[dict[str, Any]], list[Table]]] = {
     "figures": _tabulate_figures,
     "training": _tabulate_training,
     "models": _tabulate_models,
+    "gpu-kernels": _tabulate_kernels,
 }

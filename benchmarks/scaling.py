@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.settings import Settings
 from paramixer.bench import cost, verification
 from paramixer.bench.case import Case
+from paramixer.bench.device import measured_device
 from paramixer.bench.implementations import build_paramixer
 from paramixer.bench.limits import Limits, measure_limits
 from paramixer.bench.status import Notify, add_prefix
@@ -121,7 +122,7 @@ def _growth(cases: list[Case], timings: list[Timing], law: Law) -> dict[str, Any
 
 
 def _predict_seconds(case: Case, limits: Limits) -> float:
-    name = serving_backend()
+    name = serving_backend(measured_device())
     return (cost.forward_seconds(case, name, limits) + cost.backward_seconds(case, name, limits)) / case.tokens
 
 

@@ -3,6 +3,7 @@
 # No postponed annotations: the command line reads the fields' types where they are inherited, in other modules.
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +14,8 @@ class Settings:
     """Threads for everything; torch's default if not given."""
     rounds: int = 5
     """Turns of every implementation; the medians are compared."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """What to measure, the processor or a GPU."""
     quick: bool = False
     """Tiny sizes and one round, to see that everything works. Its times mean nothing."""
     out: Path = Path("results/bench")

@@ -12,10 +12,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks.settings import Settings
+from paramixer.bench.device import measured_device, synchronize
 from paramixer.bench.status import Notify
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.model import Paramixer
@@ -81,11 +83,14 @@ def profile_step(config: ParamixerConfig, batch: int, clip: float, repeats: int)
     step = _build_step(config, batch, clip)
     step()
     seconds = statistics.median(_time(step) for _ in range(repeats))
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+    on_gpu = measured_device().type == "cuda"
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    with profile(activities=activities) as profiler:
         for _ in range(repeats):
             with record_function(_STEP):
                 step()
-    shares = split_by_part(profiler.events() or [])
+        synchronize()
+    shares = split_device_time(profiler.events() or []) if on_gpu else split_by_part(profiler.events() or [])
     return {
         "batch": batch,
         "length": config.length,
@@ -105,6 +110,19 @@ def split_by_part(events: Iterable[FunctionEvent]) -> dict[str, dict[str, float]
             total += event.cpu_time_total
         elif (part := _part_of(event)) is not None and not _is_within_part(event):
             seconds[part, _phase_of(event)] += event.cpu_time_total
+    shares = {part: {phase: seconds[part, phase] / total for phase in PHASES} for part in PARTS}
+    shares[_REST]["forward"] = 1 - sum(seconds.values()) / total
+    return shares
+
+
+def split_device_time(events: Iterable[FunctionEvent]) -> dict[str, dict[str, float]]:
+    """Return the same of the time that a GPU computes: an event has that of the kernels it started."""
+    seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
+    total = 0.0
+    for event in events:
+        total += event.self_device_time_total if event.device_type == DeviceType.CPU else 0.0
+        if event.device_type == DeviceType.CPU and _part_of(event) is not None and not _is_within_part(event):
+            seconds[str(_part_of(event)), _phase_of(event)] += event.device_time_total
     shares = {part: {phase: seconds[part, phase] / total for phase in PHASES} for part in PARTS}
     shares[_REST]["forward"] = 1 - sum(seconds.values()) / total
     return shares
@@ -133,9 +151,10 @@ def _ancestors(event: FunctionEvent) -> Iterable[FunctionEvent]:
 def _build_step(config: ParamixerConfig, batch: int, clip: float) -> Callable[[], None]:
     """Return a training step of a new model on random data."""
     generator = torch.Generator().manual_seed(0)
-    model = Paramixer(config, generator=generator)
+    device = measured_device()
+    model = Paramixer(config, generator=generator).to(device)
     optimizer = torch.optim.Adam(model.parameters())
-    inputs, targets = _draw_data(config, batch, generator)
+    inputs, targets = (tensor.to(device) for tensor in _draw_data(config, batch, generator))
     loss_of = F.cross_entropy if config.target == "class" else F.mse_loss
 
     def step() -> None:
@@ -151,8 +170,10 @@ def _build_step(config: ParamixerConfig, batch: int, clip: float) -> Callable[[]
 
 
 def _time(step: Callable[[], None]) -> float:
+    synchronize()
     start = time.perf_counter()
     step()
+    synchronize()
     return time.perf_counter() - start
 
 

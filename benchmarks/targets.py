@@ -12,6 +12,7 @@ import torch
 from benchmarks import block, memory, scaling, step
 from benchmarks.settings import Settings
 from paramixer.bench.case import Case
+from paramixer.bench.device import measured_device
 from paramixer.bench.implementations import build_paramixer
 from paramixer.bench.status import Notify
 from paramixer.bench.timing import make_forward, make_forward_backward, time_in_turns, use_threads
@@ -164,10 +165,15 @@ def measure(options: TargetsOptions, notify: Notify) -> Measured:
     """Return everything that the targets read, and the targets beside their bounds."""
     cases = {name: (_sized(case, options), names) for name, (case, names) in CASES.items()}
     measured: Measured = block.compare_cases(cases, options, notify)
-    measured["two_threads"] = compare_threads(_sized(_SINGLE, options), options.turns, notify)
+    if options.device == "cpu":
+        measured["two_threads"] = compare_threads(_sized(_SINGLE, options), options.turns, notify)
     measured["lengths"] = compare_lengths(_sized(_PADDED, options), options.turns, notify)
-    measured |= step.measure(step.StepOptions(presets=("image",), quick=options.quick, rounds=options.rounds), notify)
-    growth = scaling.measure(scaling.ScalingOptions(quick=options.quick, rounds=options.rounds), notify)
+    measured |= step.measure(
+        step.StepOptions(presets=("image",), quick=options.quick, rounds=options.rounds, device=options.device), notify
+    )
+    growth = scaling.measure(
+        scaling.ScalingOptions(quick=options.quick, rounds=options.rounds, device=options.device), notify
+    )
     measured["protocols"] = growth["protocols"]
     measured["long"] = memory.measure_network(options, 6.0, notify)
     measured["figures"] = [_document(target, measured, options.quick) for target in TARGETS]
@@ -204,7 +210,7 @@ def compare_threads(case: Case, rounds: int, notify: Notify) -> Measured:
 
 def compare_lengths(case: Case, rounds: int, notify: Notify) -> Measured:
     """Time sequences of 1/32 to 15/32 of the length, a quarter on average, with ``lengths`` and without."""
-    lengths = torch.linspace(1 / 32, 15 / 32, case.batch).mul(case.length).round().to(torch.int64)
+    lengths = torch.linspace(1 / 32, 15 / 32, case.batch).mul(case.length).round().to(measured_device(), torch.int64)
     tensors, upstream, offsets = case.tensors(), case.upstream(), case.offsets()
 
     def short(*arguments: torch.Tensor) -> torch.Tensor:

@@ -113,7 +113,26 @@ MODELS = {
         },
     },
 }
+KERNEL = {"kernel": "factor_forward", "numbers": "float32", "tile": 64, "warps": 4, "precision": "ieee"}
+CODE = {"registers": 102, "local": 0, "spills": 0, "instructions": 1544, "shared": 12288, "blocks": 5}
+COUNTS = {"loads": 100, "stores": 32, "memory": 96, "operations": 4096, "useful": 4000, "parameters": 7}
+TRAFFIC = {"least": 96, "kernels": [{"kernel": "factor_forward", **COUNTS}]}
+KERNELS = {
+    "triton": "3.9.0",
+    "kernels": [{"shape": "small", **KERNEL, "device": device, **CODE} for device in ("sm_80", "sm_90")],
+    "traffic": {"small": {"forward": TRAFFIC, "backward": TRAFFIC}},
+    "predicted": [
+        {
+            "case": "2 x 64",
+            "device": "a100",
+            "forward": {"seconds": 1e-4},
+            "backward": {"seconds": 3e-4},
+            "training_memory": 5 * 10**6,
+        }
+    ],
+}
 RECORDS = {
+    "gpu-kernels": KERNELS,
     "models": MODELS,
     "training": TRAINING,
     "block": BLOCK,

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.record import write_record
 from benchmarks.tests import samples
 
-NAMES = ("block", "scaling", "memory", "step", "training", "models", "figures")
+NAMES = ("block", "scaling", "memory", "step", "training", "models", "figures", "gpu-kernels")
 
 
 @pytest.mark.parametrize("name", [*NAMES, "show"])
@@ -33,6 +33,7 @@ def test_every_command_explains_itself(name, capsys):
         (["block", "--implementations", "rools"], "there is no implementation 'rools'; choose from paramixer, rolls"),
         (["step", "--presets", "imge"], "did you mean 'image'"),
         (["memory", "--checkpoint-every", "0"], "checkpoint_every=[0]; give whole numbers from 1"),
+        (["figures", "--device", "cuda"], "choose --device cpu, or run it on a GPU"),
         (["show", "nowhere.json"], "there is no record nowhere.json"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

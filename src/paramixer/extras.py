@@ -38,6 +38,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tensorboard": ("tensorboard",),
     "audio": ("soundfile",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "gpu": ("triton",),
 }
 # What pip calls packages that are imported by another name.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}

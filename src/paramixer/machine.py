@@ -32,10 +32,20 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def serving_backend() -> str:
-    """Return the name of the backend that serves float32 tensors on the CPU now."""
-    selected = select_backend(torch.empty(0))
+def serving_backend(device: torch.device | None = None) -> str:
+    """Return the name of the backend that serves float32 tensors on a device now, by default on the CPU."""
+    selected = select_backend(torch.empty(0, device=device or "cpu"))
     return next(name for name, backend in BACKENDS.items() if backend is selected)
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that torch does not have, and say what is missing."""
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"device={name!r}; choose from cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        built = torch.version.cuda or torch.version.hip
+        missing = "finds no GPU" if built else "is a build for CPUs only"
+        raise ValueError(f"device='cuda': torch {torch.__version__} {missing}; choose --device cpu, or run it on a GPU")
 
 
 def describe_backends() -> dict[str, str]:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from paramixer.bench import cost
+from paramixer.bench import cost, gpu_traffic
 from paramixer.bench.case import Case
 from paramixer.bench.implementations import IMPLEMENTATIONS
-from paramixer.bench.limits import DEFAULT, Limits
+from paramixer.bench.limits import DEFAULT, DEVICES, Limits
 
 CASES = [
     Case(batch=3, length=33, channels=5, inputs=6, hidden=7),
@@ -73,5 +73,30 @@ def test_checkpoint_every_is_the_smallest_that_fits():
 
 
 def test_a_backend_without_a_model_is_refused():
-    with pytest.raises(ValueError, match="no cost model for backend 'triton'; choose from cpu, reference"):
-        cost.forward_memory(Case(), "triton")
+    with pytest.raises(ValueError, match="no cost model for backend 'fast'; choose from cpu, triton, reference"):
+        cost.forward_memory(Case(), "fast")
+
+
+def test_a_gpu_is_limited_by_arithmetic_by_memory_or_by_the_cache_of_the_neighbors():
+    case, enough = Case(), 1e30
+    shared = {"flops": enough, "bandwidth": enough, "cache": enough}
+    times = {name: cost.forward_seconds(case, "triton", Limits(**(shared | {name: 1e12}))) for name in shared}
+    factors, links = case.offsets().shape
+    gathered = 4 * case.tokens * factors * links * case.channels
+    efficiency = gathered / 1e12 / times["cache"]
+    assert 0 < efficiency < 1
+    assert times["bandwidth"] == pytest.approx(cost.forward_bytes(case, "triton") / 1e12 / efficiency)
+    real = cost.forward_seconds(case, "triton", DEVICES["a100"])
+    assert real < cost.forward_seconds(case, "cpu", DEFAULT)
+    assert cost.forward_seconds(case, "triton", DEVICES["h100"]) < real
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_triton_kernels_move_at_least_the_least(case):
+    factors, links = case.offsets().shape
+    widths = case.width, case.hidden, case.head_channels, links
+    forward, backward = gpu_traffic.least_memory(case.width, case.head_channels)
+    assert sum(one.memory for one in gpu_traffic.forward_traffic(*widths)) == forward
+    assert sum(one.memory for one in gpu_traffic.backward_traffic(*widths)) > backward
+    useful = sum(one.useful for one in gpu_traffic.backward_traffic(*widths))
+    assert useful * case.tokens * case.chains * factors == cost.backward_operations(case).products

@@ -18,8 +18,8 @@ DATA = (
 )
 SURFACE = {
     "train": "TASK FILES --source --text --label --weight --length --model --recipe --epochs --minutes --balance "
-    "--baseline --no-baseline --batch --learning-rate --folds --out --seed --resume --config --set --print-config "
-    "--help-all",
+    "--baseline --no-baseline --batch --learning-rate --device --folds --out --seed --resume --config --set "
+    "--print-config --help-all",
     "evaluate": "RUN --split --batch",
     "predict": "RUN FILE --out --proba --windows --text --id --format --no-escape --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
@@ -28,8 +28,8 @@ SURFACE = {
     "models": "--preset --length --match",
     "data list": "",
     "data prepare": f"TASK {DATA} --seed --picture",
-    "bench": f"{CHAIN} --only --rounds --threads --quick",
-    "cost": f"{CHAIN} --checkpoint-every --backend --gflops --bandwidth --measure --threads",
+    "bench": f"{CHAIN} --only --rounds --threads --device --quick",
+    "cost": f"{CHAIN} --checkpoint-every --backend --device --gflops --bandwidth --measure --threads",
 }
 HEAVY = ("torch", "numpy", "pyarrow", "matplotlib", "sklearn", "scipy", "pydantic", "accelerate", "yaml", "pandas")
 
@@ -88,7 +88,7 @@ def test_train_shows_the_few_flags_that_people_use_in_groups(capsys):
     assert len(text.splitlines()) < 60
     for group in ("Data", "Model", "Training", "Run", "All settings"):
         assert f"─ {group} ─" in text
-    assert len(SURFACE["train"].split()) <= 26
+    assert len(SURFACE["train"].split()) <= 27
 
 
 # What a command's help may import of the package: it imports nothing else.

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from paramixer.cli import main
@@ -225,6 +226,21 @@ def test_what_would_be_lost_or_ignored_is_refused(capsys):
         capsys.readouterr()
         assert main(["train", *words]) == 2, words
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused_in_one_sentence(capsys):
+    for words in (["train", *ORDER[1:], "--out", "gpu"], ["bench", "--quick"]):
+        assert main([*words, "--device", "cuda"]) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert "device='cuda': torch" in line
+        assert "choose --device cpu, or run it on a GPU" in line
+    assert not Path("gpu").exists()
+
+
+def test_the_processor_can_be_asked_for(capsys):
+    assert main([*ORDER, "--device", "cpu", "--out", "run"]) == 0
+    assert " on cpu, " in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_run_on_data_that_has_changed_is_not_evaluated(reviews, capsys):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import importlib.util
+import re
+
 import pytest
 import torch
 
@@ -13,6 +16,7 @@ def counter():
 
     class Counting:
         calls = 0
+        takes_half = False
 
         def unavailable_reason(self):
             return None
@@ -59,8 +63,16 @@ def test_auto_selects_the_first_backend_that_can_serve(counter):
 def test_a_backend_requested_by_name_that_cannot_serve_raises(counter):
     with pm.backend("counting"), pytest.raises(RuntimeError, match="'counting' cannot serve.*float32 only"):
         run_link_mix(torch.float64)
-    with pm.backend("triton"), pytest.raises(RuntimeError, match="'triton' cannot serve"):
-        run_link_mix()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_triton_says_whether_the_package_or_the_gpu_is_missing(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    for found, reason in ((None, r"the package triton is missing.*paramixer\[gpu\]"), (object(), "torch finds no GPU")):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+        assert re.search(reason, pm.backends()["triton"].reason)
+        with pm.backend("triton"), pytest.raises(RuntimeError, match=f"'triton' cannot serve this call: .*{reason}"):
+            run_link_mix()
 
 
 def test_compiled_graphs_obey_the_backend(counter):

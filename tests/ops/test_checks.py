@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import paramixer as pm
+from paramixer.ops import checks
 
 
 def factor(**changes):
@@ -109,3 +110,18 @@ def test_the_unchanged_arguments_are_right():
     assert pm.paramix(**chain(lengths=torch.tensor([0, 5], dtype=torch.int32))).shape == (2, 5, 4)
     row_ids = torch.ones(2, 5, dtype=torch.int32)
     assert pm.paramix(**chain(inputs=torch.ones(7, 3), row_ids=row_ids)).shape == (2, 5, 4)
+
+
+def test_numbers_on_a_gpu_are_checked_there_and_right_ones_pass(monkeypatch):
+    """The host must not read them; torch's assertion, which on a GPU stops the program later, raises at once here."""
+    monkeypatch.setattr(checks, "_is_on_host", lambda tensor: False)
+    checks.check_length_values("link_mix", torch.tensor([0, 4]), 4)
+    checks.check_row_id_values("paramix", torch.tensor([[0, 4]]), 5)
+    checks.check_token_values(torch.tensor([[0, 4]]), 5)
+    for check, message in (
+        (lambda: checks.check_length_values("link_mix", torch.tensor([5]), 4), "link_mix: a length is outside 0 to 4"),
+        (lambda: checks.check_row_id_values("paramix", torch.tensor([-1]), 4), "outside the table, which has 4 rows"),
+        (lambda: checks.check_token_values(torch.tensor([4]), 4), "a token is outside the vocabulary, 0 to 3"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            check()

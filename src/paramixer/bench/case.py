@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from paramixer.bench.device import measured_device
 from paramixer.bench.shape import ChainShape
 from paramixer.links import named_pattern
 
@@ -85,7 +86,7 @@ class Case(ChainShape):
         ]
         return Tensors(
             *(
-                torch.randn(shape, generator=generator).mul_(scale).requires_grad_()
+                torch.randn(shape, generator=generator).mul_(scale).to(measured_device()).requires_grad_()
                 for shape, scale in shapes_and_scales
             )
         )
@@ -93,4 +94,4 @@ class Case(ChainShape):
     def upstream(self, seed: int = 1) -> Tensor:
         """A gradient of the output, ``[batch, length, channels]``."""
         generator = torch.Generator().manual_seed(seed)
-        return torch.randn(self.batch, self.length, self.channels, generator=generator)
+        return torch.randn(self.batch, self.length, self.channels, generator=generator).to(measured_device())

@@ -7,6 +7,7 @@ from typing import Any
 
 from paramixer.bench import cost, verification
 from paramixer.bench.case import Case, Tensors
+from paramixer.bench.device import measured_device
 from paramixer.bench.implementations import IMPLEMENTATIONS, PARAMIXER, Run, check_names
 from paramixer.bench.limits import Limits, make_matrix_product
 from paramixer.bench.status import Notify, add_prefix, ignore
@@ -59,7 +60,7 @@ def compare_implementations(
     return {
         "case": str(case),
         "flops": useful,
-        "predicted": cost.describe(case, serving_backend(), limits),
+        "predicted": cost.describe(case, serving_backend(measured_device()), limits),
         "products": {"forward": forward[_PRODUCT].document(), "both": both[_PRODUCT].document()},
         # The key is part of the record format.
         "ways": results,

@@ -11,16 +11,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paramixer.bench.case import Case
+from paramixer.bench.gpu_traffic import INPUT_BLOCK, backward_traffic, forward_traffic
 from paramixer.bench.limits import Limits
 from paramixer.ops.chain import count_checkpoints
 
 FLOAT = 4
-BACKENDS = ("cpu", "reference")
+BACKENDS = ("cpu", "triton", "reference")
 
 # Arithmetic of one exact GELU in vector code: a range reduction, two polynomials and a division.
 _GELU = 30
 # Share of the slower limit, arithmetic or memory, that a backend reaches in practice, forward and backward.
-_EFFICIENCY = {"cpu": (0.75, 0.62), "reference": (0.7, 0.7)}
+# That of triton is a guess: no GPU has run it yet.
+_EFFICIENCY = {"cpu": (0.75, 0.62), "triton": (0.6, 0.5), "reference": (0.7, 0.7)}
 # As many sequences go through the CPU backend's chain together as fit into the outer caches, and at least one.
 _CACHED = 3 << 20
 
@@ -71,6 +73,7 @@ def forward_bytes(case: Case, backend: str) -> int:
     width, hidden, channels = case.width, case.hidden, case.head_channels
     each = {
         "cpu": width + 2 * channels,
+        "triton": sum(one.memory for one in forward_traffic(width, hidden, channels, links)),
         "reference": width + 6 * hidden + 3 * links + links * (3 * channels + 1) + 3 * channels,
     }[_check_backend(backend)]
     return FLOAT * case.tokens * case.chains * factors * each
@@ -82,6 +85,7 @@ def backward_bytes(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     width, hidden, channels = case.width, case.hidden, case.head_channels
     each = {
         "cpu": 3 * width + 4 * channels + 2 * links,
+        "triton": sum(one.memory for one in backward_traffic(width, hidden, channels, links)),
         "reference": 6 * width + 14 * hidden + 5 * links + links * (5 * channels + 2) + 3 * channels,
     }[_check_backend(backend)]
     again = factors - 1 - count_checkpoints(factors, checkpoint_every)
@@ -90,15 +94,19 @@ def backward_bytes(case: Case, backend: str, checkpoint_every: int = 1) -> int:
 
 def forward_seconds(case: Case, backend: str, limits: Limits) -> float:
     """Predicted time of a forward pass."""
+    efficiency = _EFFICIENCY[_check_backend(backend)][0]
     return _seconds(
-        forward_operations(case), forward_bytes(case, backend), _EFFICIENCY[_check_backend(backend)][0], limits
+        forward_operations(case), forward_bytes(case, backend), _gathered_bytes(case, backend), efficiency, limits
     )
 
 
 def backward_seconds(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1) -> float:
     """Predicted time of a backward pass."""
     operations, moved = backward_operations(case, checkpoint_every), backward_bytes(case, backend, checkpoint_every)
-    return _seconds(operations, moved, _EFFICIENCY[_check_backend(backend)][1], limits)
+    factors = case.offsets().shape[0]
+    again = factors - 1 - count_checkpoints(factors, checkpoint_every)
+    gathered = _gathered_bytes(case, backend) // factors * (2 * factors + again)
+    return _seconds(operations, moved, gathered, _EFFICIENCY[_check_backend(backend)][1], limits)
 
 
 def forward_memory(case: Case, backend: str) -> int:
@@ -112,6 +120,9 @@ def forward_memory(case: Case, backend: str) -> int:
         if case.heads is not None:
             # Inputs, values and output, head by head.
             passing += width + 2 * channels
+    elif backend == "triton":
+        # Two buffers between the factors.
+        each += channels * min(factors - 1, 2)
     else:
         each += channels + max(2 * hidden, hidden + links, links + 2 * channels)
     return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + _parameters(case))
@@ -128,7 +139,12 @@ def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     if case.heads is not None:
         # Inputs, values, the output's gradient and those of inputs and values, head by head.
         passing += 2 * width + 3 * channels
-    if _check_backend(backend) == "reference":
+    if _check_backend(backend) == "triton":
+        # Segment, links and their gradients, two gradients on their way; what is before GELU where inputs are wide.
+        each += channels * (min(checkpoint_every, factors) - 1 + min(factors - 1, 2)) + 2 * links
+        each += hidden if width > INPUT_BLOCK else 0
+        passing = 0
+    elif backend == "reference":
         each += passing + links + channels + 4 * hidden
         passing = 0
     return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + 2 * _parameters(case))
@@ -170,9 +186,16 @@ def describe(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1
     }
 
 
-def _seconds(operations: Operations, moved: int, efficiency: float, limits: Limits) -> float:
+def _seconds(operations: Operations, moved: int, gathered: int, efficiency: float, limits: Limits) -> float:
     work = operations.products + operations.additions + _GELU * operations.gelus + operations.recomputed
-    return max(work / limits.flops, moved / limits.bandwidth) / efficiency
+    cached = gathered / limits.cache if limits.cache else 0.0
+    return max(work / limits.flops, moved / limits.bandwidth, cached) / efficiency
+
+
+def _gathered_bytes(case: Case, backend: str) -> int:
+    """Bytes of neighbors that a pass of the Triton kernels loads from caches; the CPU's caches limit nothing."""
+    factors, links = case.offsets().shape
+    return FLOAT * case.tokens * case.chains * factors * links * case.head_channels if backend == "triton" else 0
 
 
 def _wave(case: Case) -> int:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paramixer.bench.case import Case
+from paramixer.bench.device import measured_device
 from paramixer.ops import paramix
 
 Run = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -101,7 +102,7 @@ def build_gather(case: Case) -> Run:
 def build_scatter(case: Case) -> Run:
     """The authors' gather-scatter: entries as row and column lists, weighted values added into their rows."""
     links = case.offsets().shape[1]
-    rows = torch.arange(case.length).repeat_interleave(links)[None, :, None]
+    rows = torch.arange(case.length, device=measured_device()).repeat_interleave(links)[None, :, None]
 
     def mix_into(columns: Tensor) -> Mix:
         def mix(weights: Tensor, values: Tensor) -> Tensor:
@@ -119,7 +120,7 @@ def build_softmax(case: Case) -> Run:
 
     def make_projection(inputs: int, outputs: int) -> Tensor:
         matrix: Tensor = torch.randn(outputs, inputs, generator=generator) * inputs**-0.5
-        return matrix.requires_grad_()
+        return matrix.to(measured_device()).requires_grad_()
 
     queries_and_keys = make_projection(case.width, 2 * case.channels)
     others = make_projection(case.channels, case.channels), make_projection(case.channels, case.channels)
@@ -184,4 +185,4 @@ def _build_chain(case: Case, mixes: Sequence[Mix]) -> Run:
 
 def _neighbors(case: Case) -> Tensor:
     """``[factors, length, links]``: the position that each link of each position leads to."""
-    return (torch.arange(case.length)[:, None] + case.offsets()[:, None]) % case.length
+    return ((torch.arange(case.length)[:, None] + case.offsets()[:, None]) % case.length).to(measured_device())

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from paramixer.bench.case import Tensors
+from paramixer.bench.device import synchronize
 from paramixer.bench.implementations import Run
 from paramixer.bench.status import Notify
 
@@ -52,6 +53,7 @@ def time_in_turns(
     for name, run in runs.items():
         notify(f"{name}: warming up")
         run()
+        synchronize()
     medians: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds):
         # Forward and back, so that no run always follows the same neighbor.
@@ -99,5 +101,6 @@ def _time_turn(run: Callable[[], object], turn: float) -> float:
     while not times or time.perf_counter() - begin < turn:
         start = time.perf_counter()
         run()
+        synchronize()
         times.append(time.perf_counter() - start)
     return statistics.median(times)

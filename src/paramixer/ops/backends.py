@@ -11,7 +11,7 @@ from typing import Protocol
 from torch import Tensor
 
 from paramixer.errors import BackendError
-from paramixer.ops import cpu, reference
+from paramixer.ops import cpu, reference, triton
 from paramixer.ops.adamw_step import AdamWStep
 from paramixer.ops.chain import Chain
 from paramixer.ops.ngram_layout import NgramLayout
@@ -20,8 +20,12 @@ from paramixer.ops.ngram_layout import NgramLayout
 class Backend(Protocol):
     """What a module implements to serve the operators; ``reference`` defines the result of each function.
 
-    Backends get float32 or float64 tensors whose shapes, dtypes and lengths have been checked.
+    Backends get tensors whose shapes, dtypes and lengths have been checked, in float32 or float64 unless they take half
+    precision as it is.
     """
+
+    takes_half: bool
+    """Whether tensors in half precision come as they are; otherwise they are converted to float32 before."""
 
     def unavailable_reason(self) -> str | None:
         """Why the backend cannot run in this process; None if it can."""
@@ -114,8 +118,7 @@ class Availability:
 
 
 # In the order in which "auto" tries them.
-BACKENDS: dict[str, Backend] = {"cpu": cpu, "reference": reference}
-NOT_IMPLEMENTED = {"triton": "this version has no Triton backend yet"}
+BACKENDS: dict[str, Backend] = {"cpu": cpu, "triton": triton, "reference": reference}
 
 # The open contexts, the newest last.
 _requested: list[list[str]] = []
@@ -148,7 +151,7 @@ def _request(name: str) -> Iterator[None]:
 
 def backends() -> dict[str, Availability]:
     """Return every backend by name: whether it can run in this process, and why not if it cannot."""
-    reasons = {name: candidate.unavailable_reason() for name, candidate in BACKENDS.items()} | NOT_IMPLEMENTED
+    reasons = {name: candidate.unavailable_reason() for name, candidate in BACKENDS.items()}
     return {name: Availability(reason is None, reason or "") for name, reason in reasons.items()}
 
 
@@ -156,12 +159,18 @@ def select_backend(values: Tensor) -> Backend:
     """Return the backend for a call with these values; called when the operator runs."""
     name = _requested[-1][0] if _requested else os.environ.get("PARAMIXER_BACKEND") or "auto"
     if name == "auto":
-        return next(candidate for candidate in BACKENDS.values() if not _refusal(candidate, values))
+        return next(candidate for candidate in _automatic(values) if not _refusal(candidate, values))
     _check_name(name, "PARAMIXER_BACKEND")
-    reason = NOT_IMPLEMENTED.get(name) or _refusal(BACKENDS[name], values)
+    reason = _refusal(BACKENDS[name], values)
     if reason:
         raise BackendError(f"backend {name!r} cannot serve this call: {reason}; use pm.backend('auto')")
     return BACKENDS[name]
+
+
+def _automatic(values: Tensor) -> Iterator[Backend]:
+    """Yield the backends that "auto" tries: on the CPU no Triton, whose interpreter is there for tests."""
+    on_cpu = values.device.type == "cpu"
+    return (candidate for candidate in BACKENDS.values() if not (on_cpu and candidate is triton))
 
 
 def _refusal(candidate: Backend, values: Tensor) -> str | None:
@@ -169,6 +178,6 @@ def _refusal(candidate: Backend, values: Tensor) -> str | None:
 
 
 def _check_name(name: str, origin: str) -> None:
-    names = ["auto", *BACKENDS, *NOT_IMPLEMENTED]
+    names = ["auto", *BACKENDS]
     if name not in names:
         raise ValueError(f"{origin}: there is no backend {name!r}; choose from {', '.join(names)}")

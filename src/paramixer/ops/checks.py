@@ -114,6 +114,8 @@ def check_length_values(operator: str, lengths: Tensor | None, length: int) -> N
     """Check that every length is between 0 and ``length``."""
     if lengths is None or lengths.numel() == 0:
         return
+    if _is_checked_on_device((lengths >= 0) & (lengths <= length), f"{operator}: a length is outside 0 to {length}"):
+        return
     outside = ((lengths < 0) | (lengths > length)).nonzero().flatten()
     if len(outside):
         b = int(outside[0])
@@ -126,9 +128,39 @@ def check_row_id_values(operator: str, row_ids: Tensor | None, rows: int) -> Non
     """Check that every row id names a row of the table."""
     if row_ids is None or row_ids.numel() == 0:
         return
+    if _is_checked_on_device(
+        (row_ids >= 0) & (row_ids < rows), f"{operator}: a row id is outside the table, which has {rows} rows"
+    ):
+        return
     for row_id in row_ids.aminmax():
         if not 0 <= row_id < rows:
             raise ValueError(f"{operator}: row id {int(row_id)} is outside the table, which has {rows} rows")
+
+
+def check_token_values(tokens: Tensor, vocabulary: int) -> None:
+    """Check that every token is below the vocabulary's size."""
+    inside = (tokens >= 0) & (tokens < vocabulary)
+    if _is_checked_on_device(inside, f"a token is outside the vocabulary, 0 to {vocabulary - 1}"):
+        return
+    wrong = tokens[~inside]
+    if len(wrong):
+        raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {vocabulary - 1}")
+
+
+def _is_on_host(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu"
+
+
+def _is_checked_on_device(holds: Tensor, message: str) -> bool:
+    """Return whether the check is left to the device, which then stops with the message and nothing waits for it.
+
+    Numbers on the CPU are checked there, and the error names the value. To read them from a GPU in every step would let
+    the GPU wait for the host.
+    """
+    if _is_on_host(holds):
+        return False
+    torch._assert_async(holds.all(), message)
+    return True
 
 
 def check_residual(operator: str, residual: str) -> None:

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from paramixer.ops import reference
 from paramixer.ops.adamw_step import AdamWStep
-from paramixer.ops.chain import Chain, checkpoint_shape
+from paramixer.ops.chain import Chain, checkpoint_shape, compute_dtype
 from paramixer.ops.ngram_layout import NgramLayout
+
+takes_half = False
 
 # In elements: for smaller tensors torch's own allocator is as fast.
 _LARGE = 2**18
@@ -68,7 +70,7 @@ def unsupported_reason(values: Tensor) -> str | None:
     """Return why this backend cannot compute with such tensors; None if it can."""
     if values.device.type != "cpu":
         return f"it serves tensors on the CPU, these are on {values.device}"
-    if values.dtype != torch.float32:
+    if compute_dtype(values.dtype) != torch.float32:
         return f"it computes in float32, these are {values.dtype}"
     return None
 

@@ -15,8 +15,9 @@ from paramixer.ops.chain import widen
 @custom_op("paramixer::dropout", mutates_args=())
 def dropout_op(values: Tensor, p: float, seed: Tensor) -> Tensor:
     """Set a fraction p of the values to zero and scale the others by 1 / (1 - p)."""
-    wide = widen(values)
-    return select_backend(wide).dropout(wide, p, int(seed)).to(values.dtype)
+    backend = select_backend(values)
+    dropped = backend.dropout(values if backend.takes_half else widen(values), p, int(seed))
+    return dropped.to(values.dtype)
 
 
 @dropout_op.register_fake

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from paramixer.ops.adamw_step import AdamWStep
 from paramixer.ops.chain import Chain, checkpoint_shape, widen
-from paramixer.ops.checks import past_end
+from paramixer.ops.checks import check_token_values, past_end
 from paramixer.ops.ngram_layout import NgramBlock, NgramLayout
+
+takes_half = False
 
 # Sequences are shorter than 2 to this power.
 _POSITION_BITS = 31
@@ -160,9 +162,7 @@ def ngram_rows(
     batch, length = tokens.shape
     past = past_end(tokens.new_full((batch,), length) if lengths is None else lengths, length)
     tokens = tokens.masked_fill(past, 0)
-    wrong = tokens[(tokens < 0) | (tokens >= layout.vocabulary)]
-    if len(wrong):
-        raise ValueError(f"token {int(wrong[0])} is outside the vocabulary, 0 to {layout.vocabulary - 1}")
+    check_token_values(tokens, layout.vocabulary)
     rows = tokens.new_full((batch, length, len(layout.blocks)), -1, dtype=torch.int32)
     if letters is not None:
         rows[..., len(layout.orders) :] = number_words(letters[tokens].masked_fill(past, 0), layout)
@@ -241,13 +241,28 @@ def number_ngrams(ngrams: Sequence[Tensor], block: NgramBlock, vocabulary: int) 
 def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     """Set elements to zero whose 32 random bits are below p, scale the others; the bits hash seed and element."""
     runs = [
-        _random_bits(torch.arange(start, min(start + 2**32, values.numel()), device=values.device), seed)
-        for start in range(0, values.numel(), 2**32)
+        _random_bits(torch.arange(min(2**32, values.numel() - start), device=values.device), *dropout_keys(seed, run))
+        for run, start in enumerate(range(0, values.numel(), 2**32))
     ]
-    bits = torch.cat(runs) if runs else torch.empty(0)
-    threshold = min(round(p * 2**32), 2**32 - 1)
-    scale = 1 / (1 - p) if p < 1 else 0.0
-    return values * torch.where(bits >= threshold, scale, 0.0).to(values.dtype).reshape(values.shape)
+    bits = torch.cat(runs) if runs else torch.empty(0, device=values.device)
+    kept = torch.where(bits >= dropout_threshold(p), dropout_scale(p), 0.0)
+    return values * kept.to(values.dtype).reshape(values.shape)
+
+
+def dropout_keys(seed: int, run: int) -> tuple[int, int, int]:
+    """Return the three 32-bit numbers that the hash of a run of 2**32 elements depends on."""
+    high = _mix_seed(_mix_seed(seed) ^ run)
+    return high & 0xFFFFFFFF, high >> 32, _mix_seed(high) & 0xFFFFFFFF
+
+
+def dropout_threshold(p: float) -> int:
+    """Return the number of 32 bits below which an element is set to zero."""
+    return min(round(p * 2**32), 2**32 - 1)
+
+
+def dropout_scale(p: float) -> float:
+    """Return by what the other elements are multiplied."""
+    return 1 / (1 - p) if p < 1 else 0.0
 
 
 def _expand_rows(chain: Chain) -> Chain:
@@ -384,13 +399,12 @@ def _shift(word: Tensor, bits: int) -> Tensor:
     return (word >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _random_bits(element: Tensor, seed: int) -> Tensor:
-    """Return 32 bits per element, for elements with equal upper bits: rounds of xor-shift and odd multiplication."""
-    high = _mix_seed(_mix_seed(seed) ^ (int(element[0]) >> 32))
-    word = (element & 0xFFFFFFFF) ^ (high & 0xFFFFFFFF)
+def _random_bits(element: Tensor, low: int, high: int, last: int) -> Tensor:
+    """Return 32 bits per element of a run: rounds of xor-shift and odd multiplication."""
+    word = element ^ low
     word = (word * 0x9E3779B1) & 0xFFFFFFFF
-    word = ((word ^ (word >> 15) ^ (high >> 32)) * 0x85EBCA77) & 0xFFFFFFFF
-    word = ((word ^ (word >> 13) ^ (_mix_seed(high) & 0xFFFFFFFF)) * 0xC2B2AE3D) & 0xFFFFFFFF
+    word = ((word ^ (word >> 15) ^ high) * 0x85EBCA77) & 0xFFFFFFFF
+    word = ((word ^ (word >> 13) ^ last) * 0xC2B2AE3D) & 0xFFFFFFFF
     return word ^ (word >> 16)
 
 

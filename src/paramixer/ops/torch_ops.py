@@ -1,18 +1,19 @@
 """The operators as torch custom ops, so that autograd, torch.compile, torch.export and opcheck understand them.
 
 The backend is selected inside the op, when it runs: a compiled graph obeys ``pm.backend`` as eager code does. Half
-precision is computed in float32 here, for all backends.
+precision becomes float32 here, except for backends that take it as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from paramixer.ops.backends import select_backend
+from paramixer.ops.backends import Backend, select_backend
 from paramixer.ops.chain import Chain, checkpoint_shape, compute_dtype, widen
 from paramixer.ops.checks import check_length_values, check_row_id_values
 
@@ -33,8 +34,9 @@ def link_mix_op(weights: Tensor, values: Tensor, offsets: Tensor, lengths: Tenso
     """Apply one factor with given weights."""
     check_length_values("link_mix", lengths, values.shape[1])
     with _disable_autocast(values):
-        wide = widen(weights), widen(values)
-        mixed = select_backend(wide[1]).link_mix(*wide, offsets, lengths, ring)
+        backend = select_backend(values)
+        fit = _converter(backend)
+        mixed = backend.link_mix(fit(weights), fit(values), offsets, lengths, ring)
     return mixed.to(values.dtype)
 
 
@@ -45,8 +47,9 @@ def link_mix_backward_op(
     """Return the gradients of weights and values."""
     check_length_values("link_mix", lengths, values.shape[1])
     with _disable_autocast(values):
-        wide = widen(grad), widen(weights), widen(values)
-        dweights, dvalues = select_backend(wide[2]).link_mix_backward(*wide, offsets, lengths, ring)
+        backend = select_backend(values)
+        fit = _converter(backend)
+        dweights, dvalues = backend.link_mix_backward(fit(grad), fit(weights), fit(values), offsets, lengths, ring)
     return dweights.to(weights.dtype), dvalues.to(values.dtype)
 
 
@@ -56,8 +59,8 @@ def paramix_op(*arguments: Any) -> tuple[Tensor, Tensor]:
     *fields, checkpoint_every = arguments
     chain = _check_chain(Chain(*fields))
     with _disable_autocast(chain.values):
-        wide = chain.widen()
-        mixed, checkpoints = select_backend(wide.values).paramix(wide, checkpoint_every)
+        backend = select_backend(chain.values)
+        mixed, checkpoints = backend.paramix(chain if backend.takes_half else chain.widen(), checkpoint_every)
     return mixed.to(chain.values.dtype), checkpoints
 
 
@@ -71,9 +74,15 @@ def paramix_backward_op(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
     *fields, checkpoint_every, checkpoints = arguments
     chain = _check_chain(Chain(*fields))
     with _disable_autocast(chain.values):
-        wide = chain.widen()
-        grads = select_backend(wide.values).paramix_backward(widen(grad), wide, checkpoint_every, checkpoints)
+        backend = select_backend(chain.values)
+        wide = chain if backend.takes_half else chain.widen()
+        grads = backend.paramix_backward(_converter(backend)(grad), wide, checkpoint_every, checkpoints)
     return tuple(gradient.to(chain.values.dtype) for gradient in grads)
+
+
+def _converter(backend: Backend) -> Callable[[Tensor], Tensor]:
+    """Return what brings a tensor into a precision that the backend takes."""
+    return (lambda tensor: tensor) if backend.takes_half else widen
 
 
 def _check_chain(chain: Chain) -> Chain:
@@ -87,8 +96,9 @@ def mlp_op(inputs: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, lengt
     """Apply a linear layer, GELU and another linear layer to every token without storing the hidden layer."""
     check_length_values("mlp", lengths, inputs.shape[1])
     with _disable_autocast(inputs):
-        wide = widen(inputs), widen(w1), widen(b1), widen(w2), widen(b2)
-        out = select_backend(wide[0]).mlp(*wide, lengths)
+        backend = select_backend(inputs)
+        fit = _converter(backend)
+        out = backend.mlp(fit(inputs), fit(w1), fit(b1), fit(w2), fit(b2), lengths)
     return out.to(inputs.dtype)
 
 
@@ -99,8 +109,9 @@ def mlp_backward_op(
     """Return the gradients of inputs, w1, b1, w2, b2."""
     check_length_values("mlp", lengths, inputs.shape[1])
     with _disable_autocast(inputs):
-        wide = widen(grad), widen(inputs), widen(w1), widen(b1), widen(w2), widen(b2)
-        grads = select_backend(wide[1]).mlp_backward(*wide, lengths)
+        backend = select_backend(inputs)
+        fit = _converter(backend)
+        grads = backend.mlp_backward(fit(grad), fit(inputs), fit(w1), fit(b1), fit(w2), fit(b2), lengths)
     dinputs, dw1, db1, dw2, db2 = (gradient.to(inputs.dtype) for gradient in grads)
     return dinputs, dw1, db1, dw2, db2
 

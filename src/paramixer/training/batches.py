@@ -38,9 +38,12 @@ class Batch(NamedTuple):
     """``[batch]``, how much each sequence counts in training, 1 on average; None for all alike."""
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device."""
-        lengths, weights = (None if part is None else part.to(device) for part in (self.lengths, self.weights))
-        return Batch(self.inputs.to(device), lengths, self.targets.to(device), weights)
+        """Return the batch on a device; a copy from pinned memory goes on while the host continues."""
+        inputs, targets = (tensor.to(device, non_blocking=True) for tensor in (self.inputs, self.targets))
+        lengths, weights = (
+            None if part is None else part.to(device, non_blocking=True) for part in (self.lengths, self.weights)
+        )
+        return Batch(inputs, lengths, targets, weights)
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class TrainingBatches:
     """All processes."""
     weights: NDArray[np.float64] | None = None
     """How much each sequence counts, as :func:`paramixer.training.weights.training_weights` gives it."""
+    pinned: bool = False
+    """Whether batches lie in pinned memory, from which a GPU copies by itself."""
 
     @property
     def per_step(self) -> int:
@@ -118,7 +123,7 @@ class TrainingBatches:
         batches = order_epoch(lengths, self.per_step, self.seed, epoch, bucket)[start:]
         parts = [self._split(batch) for batch in batches]
         stream = load_batches(
-            self.sequences, [indices for part in parts for indices, _ in part], self.collate, self.workers
+            self.sequences, [indices for part in parts for indices, _ in part], self.collate, self.workers, self.pinned
         )
         for batch, part in zip(batches, parts, strict=True):
             yield Step([(self._weigh(next(stream), own), share) for own, share in part], int(lengths[batch].sum()))
@@ -161,7 +166,7 @@ def take_share(batch: Indices, rank: int, processes: int) -> Indices:
 
 
 def load_batches(
-    sequences: Sequences, batches: Sequence[Indices], collate: Collate, workers: int = 0
+    sequences: Sequences, batches: Sequence[Indices], collate: Collate, workers: int = 0, pinned: bool = False
 ) -> Iterator[Batch]:
     """Yield the batches of these indices, in this order."""
     return iter(
@@ -170,6 +175,7 @@ def load_batches(
             batch_sampler=[batch.tolist() for batch in batches],
             collate_fn=collate,
             num_workers=workers,
+            pin_memory=pinned,
             # A generator of its own: the loader would draw a seed for its workers from the global one.
             generator=torch.Generator().manual_seed(0),
         )

@@ -144,6 +144,7 @@ class _Run:
             rank=accelerator.process_index,
             processes=accelerator.num_processes,
             weights=training_weights(task, options.balance),
+            pinned=accelerator.device.type == "cuda",
         )
         self.evaluation = Evaluation(task, collate, options.evaluate_every, display, options.balance)
         optimizer = build_optimizer(model, options, parameter_groups)
@@ -254,6 +255,7 @@ class _Run:
             parameters=count_parameters(self.model),
             seed=self.seed,
             processes=self.loop.accelerator.num_processes,
+            device=self.loop.accelerator.device,
             seconds=self.loop.seconds(),
             tokens=self.loop.progress.tokens,
             validations=[line for line in folder.read_lines() if line["kind"] == "validation"],

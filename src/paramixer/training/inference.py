@@ -40,6 +40,8 @@ def predict_split(
         tick: called with the number of sequences that are done; what it raises ends the prediction.
         call: what is asked of the model, by default its answers.
     """
+    # A model that was loaded and not prepared lies on the CPU, also where there is a GPU.
+    device = next((parameter.device for parameter in model.parameters()), accelerator.device)
     was_training = model.training
     model.eval()
     # By length, so that little is padded; the order is restored below.
@@ -48,9 +50,9 @@ def predict_split(
     answers, targets = [], []
     parts = [share[start : start + batch] for start in range(0, len(share), batch)]
     try:
-        for part in load_batches(sequences, parts, collate, workers):
+        for part in load_batches(sequences, parts, collate, workers, device.type == "cuda"):
             with autocast(accelerator, precision):
-                answer = call(model, part.to(accelerator.device))
+                answer = call(model, part.to(device))
             answers.append(answer.float().cpu())
             targets.append(part.targets)
             tick(len(part.targets) * accelerator.num_processes)

@@ -2,7 +2,7 @@
 
 # No postponed annotations: the command line reads the types of the parameters.
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -32,6 +32,7 @@ def train(
     baseline: Annotated[bool | None, Parameter(group=_TRAINING, negative="--no-baseline")] = None,
     batch: Annotated[int | None, Parameter(group=_TRAINING)] = None,
     learning_rate: Annotated[float | None, Parameter(group=_TRAINING)] = None,
+    device: Annotated[Literal["cpu", "cuda"] | None, Parameter(group=_TRAINING)] = None,
     folds: Annotated[int | None, Parameter(group=_RUN)] = None,
     out: Annotated[Path | None, Parameter(group=_RUN)] = None,
     seed: Annotated[int | None, Parameter(group=_RUN)] = None,
@@ -60,6 +61,7 @@ def train(
         baseline: Fit a simple model beside the run. By default for files of your own.
         batch: Batch size.
         learning_rate: Learning rate.
+        device: Train on cpu or cuda. By default on a GPU where there is one.
         folds: Cross-validate: so many runs, each tested on another part of the data, and their mean.
         out: The run folder. By default a new one in runs/.
         seed: Seed of the data, of the initialization and of the order of the batches.
@@ -96,9 +98,16 @@ def train(
         "training.learning_rate": learning_rate,
     }
     given = merge_settings(config, assignments or [], {key: value for key, value in flags.items() if value is not None})
-    if resume is not None:
-        _resume(resume, given, out, print_config, console)
-        return
+    from paramixer.training.distributed import use_device
+
+    with use_device(device):
+        if resume is None:
+            _start(given, out, print_config, console)
+        else:
+            _resume(resume, given, out, print_config, console)
+
+
+def _start(given: dict[str, Any], out: Path | None, print_config: bool, console: Any) -> None:
     from paramixer.data.progress import show_progress
     from paramixer.data.summary_table import print_summary
     from paramixer.training.distributed import build_accelerator

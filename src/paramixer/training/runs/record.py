@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from paramixer import machine
 from paramixer.data.task import Task
@@ -50,6 +51,7 @@ def build_record(
     validations: list[dict[str, Any]],
     outcome: Outcome | None,
     baseline: Baseline | None = None,
+    device: torch.device | None = None,
 ) -> dict[str, Any]:
     """Return the document of record.json; without an outcome the run is not finished.
 
@@ -65,6 +67,7 @@ def build_record(
         validations: the lines of all evaluations.
         outcome: the result.
         baseline: the simple model's results.
+        device: that trains, by default the CPU.
     """
     return {
         "finished": outcome is not None,
@@ -81,7 +84,7 @@ def build_record(
         **settings,
         "seed": seed,
         "processes": processes,
-        "engine": machine.serving_backend(),
+        "engine": machine.serving_backend(device),
         "commit": machine.commit(),
         "machine": machine.describe_machine(),
         "seconds": seconds,

@@ -371,8 +371,8 @@ def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: R
         console.print(describe_size(task, config, resolved.training), highlight=False, soft_wrap=True)
     for line in (
         f"recipe {resolved.recipe}; model: {_describe_model(resolved)}, {count_parameters(model)} parameters",
-        f"backend {machine.serving_backend()} on {processes.device}, {threads} thread{'s' if threads > 1 else ''}, "
-        f"{processes.num_processes} process{plural}; run folder {run.path}",
+        f"backend {machine.serving_backend(processes.device)} on {processes.device}, "
+        f"{threads} thread{'s' if threads > 1 else ''}, {processes.num_processes} process{plural}; run folder {run.path}",
     ):
         console.print(line, highlight=False, soft_wrap=True)
 

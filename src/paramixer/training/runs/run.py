@@ -372,7 +372,8 @@ def _print_choice(model: PretrainedModel, resolved: Resolved, task: Task, run: R
     for line in (
         f"recipe {resolved.recipe}; model: {_describe_model(resolved)}, {count_parameters(model)} parameters",
         f"backend {machine.serving_backend(processes.device)} on {processes.device}, "
-        f"{threads} thread{'s' if threads > 1 else ''}, {processes.num_processes} process{plural}; run folder {run.path}",
+        f"{threads} thread{'s' if threads > 1 else ''}, {processes.num_processes} process{plural}; "
+        f"run folder {run.path}",
     ):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -76,7 +76,12 @@ def shrink(words: list[str]) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if read_snippets(page, "python")], ids=lambda page: page.name)
+def mark_slow(pages: list[Path]) -> list[object]:
+    """Pages as parameters; tracing the networks of the page of exports takes a minute."""
+    return [pytest.param(page, marks=[pytest.mark.slow] * (page.name == "export.md"), id=page.name) for page in pages]
+
+
+@pytest.mark.parametrize("page", mark_slow([page for page in PAGES if read_snippets(page, "python")]))
 def test_snippets_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
@@ -86,9 +91,7 @@ def test_snippets_run_in_order(page, tmp_path, monkeypatch):
         exec(compile(code, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if read_commands(page, "paramixer")], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", mark_slow([page for page in PAGES if read_commands(page, "paramixer")]))
 def test_every_command_of_a_page_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))

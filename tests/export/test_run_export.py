@@ -63,6 +63,7 @@ def test_the_example_needs_neither_this_package_nor_torch(run, tmp_path, capsys)
     assert len(set(expected)) == 2
 
 
+@pytest.mark.slow
 def test_a_program_of_torch_needs_no_class_of_ours(run, tmp_path):
     exported = export_run(run, "pt2", tmp_path)
     assert exported.model == tmp_path / "model.pt2"
@@ -78,6 +79,7 @@ def test_a_program_of_torch_needs_no_class_of_ours(run, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_preprocessing_is_complete(run):
     document = json.loads((export_run(run, "pt2").preprocessing).read_text())
     assert document["kind"] == "symbols"

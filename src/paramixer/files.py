@@ -1,4 +1,4 @@
-"""Atomic file writes: at any moment there is the old file or the new one, whole. JSON that somebody else wrote."""
+"""Atomic file writes: at any moment there is the old file or the new one, whole. JSON from any source."""
 
 from __future__ import annotations
 

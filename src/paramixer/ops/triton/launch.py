@@ -92,7 +92,7 @@ def choose_precision(values: Tensor) -> str:
 
 def _allows_tf32() -> bool:
     matmul = torch.backends.cuda.matmul
-    # The older name raises where somebody has set the newer one, since torch 2.9.
+    # Since torch 2.9 the older name raises where the newer one was set.
     precision = getattr(matmul, "fp32_precision", None)
     return bool(matmul.allow_tf32) if precision is None else precision == "tf32"
 

@@ -27,7 +27,8 @@ class TableModel(PaperParamixer):
         """Return X0 with the n-grams' vectors added."""
         embedded = super().embed(inputs, lengths)
         assert embedded.tokens is not None
-        return Embedded(embedded.values + self.tables(embedded.tokens, embedded.lengths), embedded.lengths)
+        sums, _ = self.tables(embedded.tokens, embedded.lengths)
+        return Embedded(embedded.values + sums, embedded.lengths)
 
 
 def make_model(seed: int = 0, dropout: float = 0.1) -> TableModel:

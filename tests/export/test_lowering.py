@@ -55,9 +55,10 @@ def test_rows_of_ngrams_counted_and_hashed_to_the_bit(rows, lengths):
         assert torch.equal(found, expected)
 
 
-def test_the_first_of_equal_rows_stays():
-    rows = torch.randint(-1, 6, (5, 40, 3), generator=torch.Generator().manual_seed(2), dtype=torch.int32)
-    assert torch.equal(lowering.first_rows(rows, 6), reference.first_rows(rows, 6))
+@pytest.mark.parametrize("length", [1, 40])
+def test_occurrences_stand_at_the_first_of_equal_rows(length):
+    rows = torch.randint(-1, 6, (5, length, 3), generator=torch.Generator().manual_seed(2), dtype=torch.int32)
+    assert torch.equal(lowering.occurrences(rows, 6), reference.occurrences(rows, 6))
 
 
 @pytest.mark.parametrize("length", [1, 4, 9])

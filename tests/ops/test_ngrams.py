@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from ops import cases
 from ops.instruction_sets import needs_engine, run_with_threads
 from paramixer.ops import cpu, reference
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.ngrams import count_ngrams, distinct_ngrams, first_rows_op, ngram_rows, ngram_rows_op
+from paramixer.ops.ngrams import count_ngrams, ngram_rows, ngram_rows_op, occurrences, occurrences_op
 from paramixer.ops.table_rows import bag, sum_by_row
 
 # Orders 1 and 2 are counted, 3 and 5 hashed.
@@ -142,48 +142,55 @@ def test_rows_that_are_not_admitted_add_nothing_and_get_no_gradient(backend, gen
 
 
 @each_backend
-def test_positions_that_are_not_kept_are_zero_and_give_no_gradient(backend, generator):
-    tokens = make_batch(generator, 2, 30, None)
-    table = torch.randn(LAYOUT.total, 3, generator=generator, requires_grad=True)
-    keep = torch.rand(2, 30, generator=generator) < 0.5
-    with pm.backend(backend):
-        sums = ngram_bag(tokens, table, LAYOUT, keep=keep)
-        whole = ngram_bag(tokens, table, LAYOUT)
-    torch.testing.assert_close(sums, whole * keep[..., None])
-    upstream = torch.randn(2, 30, 3, generator=generator)
-    (gradient,) = torch.autograd.grad((sums * upstream).sum(), table)
-    (expected,) = torch.autograd.grad((whole * keep[..., None] * upstream).sum(), table)
-    torch.testing.assert_close(gradient.to_dense(), expected.to_dense())
-    with pytest.raises(ValueError, match=r"ngram_rows: keep is torch.bool \[2, 29\], expected torch.bool \[2, 30\]"):
-        ngram_bag(tokens, table, LAYOUT, keep=keep[:, 1:])
-
-
-@each_backend
 @pytest.mark.parametrize("length", [0, 1, 50])
-def test_distinct_ngrams_are_the_first_of_each_in_a_sequence(backend, length, generator):
+def test_occurrences_stand_at_the_first_of_each_in_a_sequence(backend, length, generator):
     tokens = make_batch(generator, 3, length, None)
     with pm.backend(backend):
         rows = ngram_rows(tokens, LAYOUT, [length, length // 2, 0])
-        distinct = distinct_ngrams(rows, LAYOUT)
-    for sequence, firsts in zip(rows.tolist(), distinct.tolist(), strict=True):
-        seen: set[int] = set()
-        for of_position, first in zip(sequence, firsts, strict=True):
-            assert first == [-1 if row in seen else row for row in of_position]
-            seen |= set(of_position)
+        counts = occurrences(rows, LAYOUT)
+    assert counts.dtype == torch.int32
+    for sequence, found in zip(rows.tolist(), counts.tolist(), strict=True):
+        left = Counter(row for of_position in sequence for row in of_position)
+        for of_position, numbers in zip(sequence, found, strict=True):
+            # Only the first of a row finds it in the counter.
+            assert numbers == [0 if row < 0 else left.pop(row, 0) for row in of_position]
+
+
+@each_backend
+@pytest.mark.parametrize("orders", [1, 7])
+@pytest.mark.parametrize("width", [1, 16, 21])
+def test_weights_multiply_rows_and_gradients(backend, width, orders, generator):
+    rows = torch.randint(-1, 30, (5, 9, orders), generator=generator, dtype=torch.int32)
+    weights = torch.randn(5, 9, orders, generator=generator)
+    # What is not looked up is not multiplied either.
+    weights[rows < 0] = torch.nan
+    table = torch.randn(30, width, generator=generator, requires_grad=True)
+    upstream = torch.randn(5, 9, width, generator=generator)
+    with pm.backend(backend):
+        sums = bag(rows, table, weights)
+        sums.backward(upstream)
+    plain = table.detach().double().requires_grad_()
+    one = (plain[rows.clamp(min=0)] * weights.nan_to_num()[..., None]).sum(2)
+    one.backward(upstream.double())
+    assert table.grad is not None
+    cases.assert_close(sums.detach().double(), one.detach(), 1e-6)
+    cases.assert_close(table.grad.to_dense().double(), plain.grad, 1e-6)
+    with pytest.raises(ValueError, match="weights has shape"):
+        bag(rows, table, weights[:, 1:])
 
 
 @each_backend
 def test_counts_are_sequences_not_occurrences(backend, generator):
     awkward = [9, 0, 1, 4, 9]
     batches = [(make_batch(generator, 5, 9, awkward), awkward), (make_batch(generator, 4, 30, None), None)]
-    expected = torch.zeros(LAYOUT.total, dtype=torch.uint8)
+    expected = torch.zeros(LAYOUT.total, dtype=torch.int32)
     for tokens, lengths in batches:
         for rows in ngram_rows(tokens, LAYOUT, lengths):
             expected[rows[rows >= 0].unique()] += 1
     with pm.backend(backend):
         assert torch.equal(count_ngrams(iter(batches), LAYOUT), expected)
         many = count_ngrams([(torch.zeros(300, 1, dtype=torch.int64), None)], LAYOUT)
-    assert int(many[0]) == 255
+    assert int(many[0]) == 300
     assert not many[1:].any()
 
 
@@ -250,7 +257,7 @@ def test_compiled_and_exported_calls_have_a_dense_gradient(generator):
 
 def test_opcheck():
     opcheck(ngram_rows_op, (torch.tensor([[0, 5, 4]]), torch.tensor([2]), None, None, [1, 2], 6, 40, 0))
-    opcheck(first_rows_op, (torch.tensor([[[0, 7], [-1, 8], [0, 8]]], dtype=torch.int32), 40))
+    opcheck(occurrences_op, (torch.tensor([[[0, 7], [-1, 8], [0, 8]]], dtype=torch.int32), 40))
 
 
 def test_a_second_derivative_raises():
@@ -310,11 +317,17 @@ def test_kernels_check_their_arguments_before_they_read_memory():
     engine = cpu._engine
     rows = torch.zeros(4, 2, dtype=torch.int32)
     with pytest.raises(ValueError, match="row 9 is outside the table, which has 5 rows"):
-        engine.bag(rows + 9, torch.zeros(5, 3), torch.zeros(4, 3))
+        engine.bag(rows + 9, None, torch.zeros(5, 3), torch.zeros(4, 3))
+    with pytest.raises(ValueError, match="weights has not the shape of rows"):
+        engine.bag(rows, torch.zeros(4, 3), torch.zeros(5, 3), torch.zeros(4, 3))
+    with pytest.raises(ValueError, match="weights has not the shape of rows"):
+        engine.bag_backward(torch.zeros(4, 3), rows, torch.zeros(3, 2))
+    with pytest.raises(ValueError, match="row 9 is outside the table, which has 5 rows"):
+        engine.occurrences(rows[None] + 9, torch.zeros(5, dtype=torch.int32), rows[None])
     with pytest.raises(ValueError, match="grad and rows"):
-        engine.bag_backward(torch.zeros(3, 3), rows)
+        engine.bag_backward(torch.zeros(3, 3), rows, None)
     with pytest.raises(TypeError):
-        engine.bag_backward(torch.zeros(4, 6)[:, ::2], rows)
+        engine.bag_backward(torch.zeros(4, 6)[:, ::2], rows, None)
     tokens, out = torch.zeros(1, 3, dtype=torch.int64), torch.zeros(1, 3, 1, dtype=torch.int32)
     with pytest.raises(ValueError, match="not in a table of 5 rows"):
         engine.ngram_rows(tokens, None, None, torch.ones(5, dtype=torch.uint8), [(2, 3, 4, False, False)], 6, out)

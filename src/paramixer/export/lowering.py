@@ -26,7 +26,7 @@ def lowered_ops() -> dict[Any, Callable[..., Any]]:
         ops.mlp.default: mlp,
         ops.lookup.default: lookup,
         ops.ngram_rows.default: ngram_rows,
-        ops.first_rows.default: first_rows,
+        ops.occurrences.default: occurrences,
         torch.ops.aten.unfold.default: unfold,
     }
 
@@ -114,16 +114,20 @@ def ngram_rows(
     return found.int()
 
 
-def first_rows(rows: Tensor, total: int) -> Tensor:
-    """Return the rows with -1 for those that occurred before in their sequence and order."""
+def occurrences(rows: Tensor, total: int) -> Tensor:
+    """Return how often rows occur in their sequence, int32; 0 where one occurred before."""
     length = rows.shape[1]
     # Equal rows in the order of their places, whether or not a runtime's sort is stable.
     keys = rows.long() * length + torch.arange(length, device=rows.device)[:, None]
     places = keys.sort(dim=1).indices
     ordered = rows.long().gather(1, places)
-    before = F.pad(ordered, (0, 0, 1, 0), value=-1).narrow(1, 0, length)
-    repeats = torch.zeros_like(ordered).scatter(1, places, (ordered == before).long())
-    return rows.masked_fill(repeats > 0, -1)
+    # No row is -2.
+    before = F.pad(ordered, (0, 0, 1, 0), value=-2).narrow(1, 0, length)
+    first = (ordered != before).long()
+    group = first.cumsum(1) - 1
+    sizes = torch.zeros_like(ordered).scatter_add(1, group, torch.ones_like(ordered))
+    counts = torch.zeros_like(ordered).scatter(1, places, sizes.gather(1, group) * first)
+    return counts.masked_fill(rows < 0, 0).int()
 
 
 def unfold(values: Tensor, dimension: int, size: int, step: int) -> Any:

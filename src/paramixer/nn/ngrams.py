@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paramixer.ops.dropout import Dropout
 from paramixer.ops.lazy_zeros import lazy_zeros
 from paramixer.ops.ngram_layout import NgramLayout
-from paramixer.ops.ngrams import check_letters, count_ngrams, distinct_ngrams, ngram_rows
+from paramixer.ops.ngrams import check_letters, count_ngrams, ngram_rows, occurrences
 from paramixer.ops.table_rows import bag
+
+# What stands for a rarity of one.
+_RARITY_UNIT = 16
 
 
 class NgramTables(nn.Module):
-    """Every position gets the sum of the learned vectors of the n-grams, of tokens and of words, that end there.
+    """Learned vectors of n-grams, of tokens and of words: their sums at each position, and a bag of a whole sequence.
+
+    The bag is the sum of the vectors with the weights of TF-IDF: the logarithm of how often an n-gram occurs in the
+    sequence times its rarity in the training data, scaled so that the weights of a sequence have norm 1. It makes the
+    linear model of n-grams, which is hard to beat where data is small, a part of the network.
 
     The vectors start at zero, so that an n-gram which never occurred in training adds nothing. What reads them must not
     start at zero, too, or no gradient flows. :meth:`count` leaves out n-grams of too few training sequences: a vector
     learned from one sequence tells nothing about others.
 
     >>> tables = NgramTables(vocabulary=256, width=16, rows=2**12)
-    >>> tables(torch.randint(256, (2, 100)), lengths=[100, 3]).shape
-    torch.Size([2, 100, 16])
+    >>> sums, bag = tables(torch.randint(256, (2, 100)), lengths=[100, 3])
+    >>> sums.shape, bag.shape
+    (torch.Size([2, 100, 16]), torch.Size([2, 16]))
 
     Args:
         vocabulary: the number of different tokens.
@@ -40,10 +50,10 @@ class NgramTables(nn.Module):
 
     row_sparse: ClassVar = ("weight",)
     """Parameters whose gradients are sparse, see :func:`row_sparse_names`."""
-    row_flags: ClassVar = ("admitted",)
-    """Buffers of zeros and ones, one for every row."""
+    row_buffers: ClassVar = ("rarity",)
+    """Buffers with a number for every row, most of them zero."""
 
-    admitted: Tensor
+    rarity: Tensor
     letters: Tensor | None
 
     def __init__(
@@ -66,56 +76,57 @@ class NgramTables(nn.Module):
         check_letters("NgramTables", self.letters, self.layout)
         self.dropout = Dropout(dropout)
         self.weight = nn.Parameter(lazy_zeros(self.layout.total, width))
-        self.register_buffer("admitted", torch.ones(self.layout.total, dtype=torch.uint8))
+        # In sixteenths, 0 for n-grams that are left out: one byte of each row is read for every n-gram of a sequence.
+        self.register_buffer("rarity", torch.full((self.layout.total,), _RARITY_UNIT, dtype=torch.uint8))
 
-    def forward(self, tokens: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
-        """Return the sums of the n-grams' vectors, ``[batch, length, width]``.
+    def forward(self, tokens: Tensor, lengths: Tensor | Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+        """Return the sums at each position, ``[batch, length, width]``, and the bag ``[batch, width]``.
 
         Args:
             tokens: ``[batch, length]``.
-            lengths: ``[batch]``; past them tokens may be anything, and the output is zero.
+            lengths: ``[batch]``; past them tokens may be anything, and the sums are zero.
         """
-        return self.sum_at_positions(self.find_rows(tokens, lengths))
-
-    def find_rows(self, tokens: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
-        """Return the row of each position's n-gram of each order, int32 ``[batch, length, orders]``; -1 for none.
-
-        Arguments as for :meth:`forward`. While training, some positions have none: see ``dropout``.
-        """
-        keep = None
+        rows = self._find_rows(tokens, lengths)
+        weights = self._weigh(rows)
+        scale = 1.0
         if self.training and self.dropout.p:
-            keep = self.dropout(torch.ones(tokens.shape, device=tokens.device)) > 0
-        return ngram_rows(tokens, self.layout, lengths, self.admitted, keep, self.letters)
-
-    def sum_at_positions(self, rows: Tensor) -> Tensor:
-        """Return the sums ``[batch, length, width]`` of the vectors of rows from :meth:`find_rows`."""
+            keep = self.dropout(torch.ones(tokens.shape, device=tokens.device))[..., None]
+            rows, weights, scale = rows.masked_fill(keep == 0, -1), weights * keep, 1 / (1 - self.dropout.p)
+        whole = bag(_without_zeros(rows, weights).flatten(1), self.weight, weights.flatten(1))
         sums = bag(rows, self.weight)
-        return sums / (1 - self.dropout.p) if self.training and self.dropout.p else sums
+        return (sums if scale == 1 else sums * scale), whole
 
-    def mean_of_distinct(self, rows: Tensor) -> Tensor:
-        """Return the mean ``[batch, width]`` of the vectors of a sequence's n-grams, each n-gram once.
+    def bag_shares(self, tokens: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
+        """Return what every position adds to the bag, ``[batch, length, width]``; arguments as for :meth:`forward`.
 
-        Whether an n-gram occurs tells more than how often: texts repeat their subject and their commonest words.
+        An n-gram stands where it first occurs.
         """
-        distinct = distinct_ngrams(rows, self.layout).flatten(1)
-        return bag(distinct, self.weight) / _count(distinct).to(self.weight.dtype)
-
-    def shares_of_distinct(self, rows: Tensor) -> Tensor:
-        """Return what every position adds to :meth:`mean_of_distinct`, ``[batch, length, width]``."""
-        distinct = distinct_ngrams(rows, self.layout)
-        return bag(distinct, self.weight) / _count(distinct.flatten(1)).to(self.weight.dtype)[..., None]
+        rows = self._find_rows(tokens, lengths)
+        weights = self._weigh(rows)
+        return bag(_without_zeros(rows, weights), self.weight, weights)
 
     @torch.no_grad()
     def count(self, batches: Iterable[tuple[Tensor, Tensor | Sequence[int] | None]], at_least: int = 2) -> None:
-        """Admit the rows that occur in at least so many sequences of the training data, and no others.
+        """Learn how rare each n-gram is, and leave out those that occur in too few sequences of the training data.
 
         Args:
             batches: tokens ``[batch, length]`` with lengths ``[batch]`` or None; each training sequence once.
-            at_least: 1 to 255 sequences.
+            at_least: so many sequences an n-gram must occur in.
         """
-        if not 1 <= at_least <= 255:
-            raise ValueError(f"at_least={at_least}; it must be 1 to 255 sequences")
-        self.admitted.copy_(count_ngrams(batches, self.layout, letters=self.letters) >= at_least)
+        if at_least < 1:
+            raise ValueError(f"at_least={at_least}; it must be at least 1")
+        sequences = 0
+
+        def number() -> Iterator[tuple[Tensor, Tensor | Sequence[int] | None]]:
+            nonlocal sequences
+            for tokens, lengths in batches:
+                sequences += len(tokens)
+                yield tokens, lengths
+
+        counts = count_ngrams(number(), self.layout, letters=self.letters)
+        rarity = 1 + math.log1p(sequences) - counts.float().log1p()
+        levels = (_RARITY_UNIT * rarity).round().clamp(1, 255)
+        self.rarity.copy_(torch.where(counts >= at_least, levels, 0.0))
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -127,13 +138,23 @@ class NgramTables(nn.Module):
         layout = self.layout
         return (
             f"{layout.vocabulary}, width={self.weight.shape[1]}, orders={layout.orders}, words={layout.words}, "
-            f"rows={layout.rows}, admitted={int(self.admitted.count_nonzero()):,} of {layout.total:,}"
+            f"rows={layout.rows}, in use={int(self.rarity.count_nonzero()):,} of {layout.total:,}"
         )
 
+    def _find_rows(self, tokens: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
+        """Return the row of each position's n-gram of each order, int32 ``[batch, length, orders]``; -1 for none."""
+        return ngram_rows(tokens, self.layout, lengths, self.rarity, self.letters)
 
-def _count(rows: Tensor) -> Tensor:
-    """Return how many of a sequence's rows ``[batch, rows]`` are not -1, at least 1, ``[batch, 1]``."""
-    return (rows >= 0).sum(1, keepdim=True).clamp(min=1)
+    def _weigh(self, rows: Tensor) -> Tensor:
+        """Return the weights in the bag, ``[batch, length, orders]``; 0 but at the first place of an n-gram."""
+        rarity = self.rarity.index_select(0, rows.clamp(min=0).flatten()).view_as(rows) / _RARITY_UNIT
+        weights = occurrences(rows, self.layout).float().log1p() * rarity
+        return F.normalize(weights.flatten(1)).view_as(weights).to(self.weight.dtype)
+
+
+def _without_zeros(rows: Tensor, weights: Tensor) -> Tensor:
+    """Return rows with -1, which costs nothing, where the weight is zero."""
+    return rows.masked_fill(weights == 0, -1)
 
 
 def row_sparse_names(model: nn.Module) -> list[str]:
@@ -141,9 +162,9 @@ def row_sparse_names(model: nn.Module) -> list[str]:
     return _listed_names(model, "row_sparse")
 
 
-def row_flag_names(model: nn.Module) -> list[str]:
-    """Return the names of the buffers of zeros and ones; their modules list them in ``row_flags``."""
-    return _listed_names(model, "row_flags")
+def row_buffer_names(model: nn.Module) -> list[str]:
+    """Return the names of the buffers with a number for every row; their modules list them in ``row_buffers``."""
+    return _listed_names(model, "row_buffers")
 
 
 def _listed_names(model: nn.Module, attribute: str) -> list[str]:

@@ -1,41 +1,39 @@
-"""Tables in files: the rows that are not zero, by number, and flags of rows as bits. What comes back has the same bits.
+"""Tables in files: the rows that are not zero, by number. What comes back has the same bits.
 
-A table ``name`` becomes ``name:rows``, int32 and ascending, and ``name:values``; flags become ``name:bits``.
+A table ``name`` becomes ``name:rows``, int32 and ascending, and ``name:values``. A number for each row is a table, too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paramixer.nn.ngrams import row_flag_names, row_sparse_names
+from paramixer.nn.ngrams import row_buffer_names, row_sparse_names
 from paramixer.ops.lazy_zeros import lazy_zeros
 
-_ROWS, _VALUES, _BITS = ":rows", ":values", ":bits"
-_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+_ROWS, _VALUES = ":rows", ":values"
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True)
 class RowStorage:
-    """Which of a file's tensors are tables or flags of rows, and how large they are when they are unpacked."""
+    """Which of a file's tensors are tables, and how large they are when they are unpacked."""
 
     tables: Mapping[str, Sequence[int]]
-    """``[rows, width]`` of each table, by name."""
-    flags: Mapping[str, int] = field(default_factory=dict)
-    """The rows of each tensor of flags, by name."""
+    """``[rows, width]`` or ``[rows]`` of each table, by name."""
+    integers: frozenset[str] = frozenset()
+    """Names of tables of uint8; others have floats."""
 
     @classmethod
     def of(cls, model: nn.Module) -> RowStorage:
-        """Return the tables and flags in a model's state_dict."""
-        state = model.state_dict()
-        return cls(
-            {name: tuple(state[name].shape) for name in row_sparse_names(model)},
-            {name: len(state[name]) for name in row_flag_names(model)},
-        )
+        """Return the tables in a model's state_dict."""
+        state, buffers = model.state_dict(), row_buffer_names(model)
+        tables = (*row_sparse_names(model), *buffers)
+        return cls({name: tuple(state[name].shape) for name in tables}, frozenset(buffers))
 
     def pack(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the tensors as a file stores them."""
@@ -44,10 +42,8 @@ class RowStorage:
             if name in self.tables:
                 # By bits: a row of negative zeros comes back, too.
                 table = tensor.detach().cpu().contiguous()
-                rows = (table.view(_INTEGERS[table.itemsize]) != 0).any(1).nonzero().flatten()
+                rows = (table.view(_INTEGERS[table.itemsize]) != 0).view(len(table), -1).any(1).nonzero().flatten()
                 packed[name + _ROWS], packed[name + _VALUES] = rows.int(), table[rows]
-            elif name in self.flags:
-                packed[name + _BITS] = torch.from_numpy(np.packbits(tensor.cpu().numpy()))
             else:
                 packed[name] = tensor
         return packed
@@ -60,26 +56,19 @@ class RowStorage:
             origin: the file, for messages.
         """
         unpacked = dict(shapes)
-        whole = [name for name in (*self.tables, *self.flags) if name in shapes]
+        whole = [name for name in self.tables if name in shapes]
         if whole:
             raise ValueError(f"{origin}: {whole[0]} is stored whole, expected its rows only; save the model again")
         for name, shape in self.tables.items():
             if name + _ROWS not in shapes or name + _VALUES not in shapes:
                 continue
             rows, values = unpacked.pop(name + _ROWS), unpacked.pop(name + _VALUES)
-            if len(rows) != 1 or rows[0] > shape[0] or list(values) != [rows[0], shape[1]]:
+            if len(rows) != 1 or rows[0] > shape[0] or list(values) != [rows[0], *shape[1:]]:
                 raise ValueError(
                     f"{origin}: {name} is stored as rows {list(rows)} and values {list(values)}, which do not fit into "
                     f"a table of shape {list(shape)}"
                 )
             unpacked[name] = shape
-        for name, count in self.flags.items():
-            bits = unpacked.pop(name + _BITS, None)
-            if bits is None:
-                continue
-            if list(bits) != [(count + 7) // 8]:
-                raise ValueError(f"{origin}: {name} has shape {list(bits)}, expected the bits of {count} rows")
-            unpacked[name] = (count,)
         return unpacked
 
     def unpack(self, tensors: Mapping[str, Tensor], origin: object) -> dict[str, Tensor]:
@@ -89,22 +78,19 @@ class RowStorage:
         for name, shape in self.tables.items():
             rows, values = unpacked.pop(name + _ROWS, None), unpacked.pop(name + _VALUES, None)
             if rows is not None and values is not None:
-                unpacked[name] = _fill(rows, values, shape, f"{origin}: {name}")
-        for name, count in self.flags.items():
-            bits = unpacked.pop(name + _BITS, None)
-            if bits is None:
-                continue
-            if bits.dtype != torch.uint8:
-                raise ValueError(f"{origin}: {name} has bits of {bits.dtype}, expected torch.uint8")
-            unpacked[name] = torch.from_numpy(np.unpackbits(bits.numpy(), count=count))
+                unpacked[name] = _fill(rows, values, shape, name in self.integers, f"{origin}: {name}")
         return unpacked
 
 
-def _fill(rows: Tensor, values: Tensor, shape: Sequence[int], what: str) -> Tensor:
-    if rows.dtype != torch.int32 or not values.is_floating_point():
-        raise ValueError(f"{what} has rows of {rows.dtype} and values of {values.dtype}, expected int32 and floats")
+def _fill(rows: Tensor, values: Tensor, shape: Sequence[int], integers: bool, what: str) -> Tensor:
+    if rows.dtype != torch.int32 or not (values.dtype == torch.uint8 if integers else values.is_floating_point()):
+        raise ValueError(
+            f"{what} has rows of {rows.dtype} and values of {values.dtype}, expected torch.int32 and "
+            f"{'torch.uint8' if integers else 'floats'}"
+        )
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < shape[0]:
         raise ValueError(f"{what} has rows {int(rows.min())} to {int(rows.max())}, its table has {shape[0]}")
     if not bool((rows[1:] > rows[:-1]).all()):
         raise ValueError(f"{what} has rows that are not in ascending order; the file is damaged")
-    return lazy_zeros(shape[0], shape[1], values.dtype).index_copy_(0, rows.long(), values)
+    zeros = lazy_zeros(shape[0], math.prod(shape[1:]), values.dtype).view(*shape)
+    return zeros.index_copy_(0, rows.long(), values)

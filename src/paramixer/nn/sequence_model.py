@@ -21,7 +21,7 @@ class Embedded(NamedTuple):
     tokens: Tensor | None = None
     """The padded token ids that values were looked up for; leave it out with values of your own."""
     bag: Tensor | None = None
-    """What the head reads directly, ``[batch, width]``: the mean of the n-grams' vectors, where there are any."""
+    """What the head reads directly, ``[batch, width]``: a weighted sum of the n-grams' vectors, where there are any."""
 
 
 class SequenceModel(PretrainedModel):

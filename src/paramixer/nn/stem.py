@@ -62,17 +62,17 @@ class SymbolStem(nn.Module):
             init.draw_normal_(self.widen, generator)
 
     def observe(self, batches: Batches) -> None:
-        """Count the n-grams of the training data; those of a single sequence are left out."""
+        """Count the n-grams of the training data: how rare each is; those of a single sequence are left out."""
         if self.ngrams is not None:
             self.ngrams.count(batches)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return ``[batch, length, width]`` for ids ``[batch, length]``, and the mean of the distinct n-grams."""
+        """Return ``[batch, length, width]`` for ids ``[batch, length]``, and the bag of n-grams."""
         rows: Tensor = self.embedding(tokens)
         if self.ngrams is None:
             return rows, None
-        found = self.ngrams.find_rows(tokens, lengths)
-        return rows + self.widen(self.ngrams.sum_at_positions(found)), self.ngrams.mean_of_distinct(found)
+        sums, bag = self.ngrams(tokens, lengths)
+        return rows + self.widen(sums), bag
 
 
 class NumberStem(nn.Module):
@@ -188,8 +188,7 @@ class Stem(nn.Module):
         """Return what every window adds to the bag of n-grams, ``[batch, windows, width]``; None without n-grams."""
         if not isinstance(self.rows, SymbolStem) or self.rows.ngrams is None:
             return None
-        ngrams = self.rows.ngrams
-        shares = ngrams.shares_of_distinct(ngrams.find_rows(inputs, lengths))
+        shares = self.rows.ngrams.bag_shares(inputs, lengths)
         shares = F.pad(shares, (0, 0, 0, -shares.shape[1] % self.window))
         return shares.view(len(shares), -1, self.window, shares.shape[2]).sum(2)
 
@@ -200,7 +199,7 @@ class Stem(nn.Module):
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return ``[batch, windows, channels]``, zero past the end of a sequence, and a bag of n-grams.
 
-        The bag ``[batch, bag_width]`` is the mean of the vectors of the distinct n-grams; None where there are none.
+        The bag ``[batch, bag_width]`` is None where there are no n-grams.
         """
         rows, bag = self.rows(inputs, lengths)
         if lengths is not None:

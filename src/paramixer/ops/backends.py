@@ -85,14 +85,14 @@ class Backend(Protocol):
     ) -> None:
         """Add to the counts the sequences in which each row occurs."""
 
-    def first_rows(self, rows: Tensor, total: int) -> Tensor:
-        """Return the rows with -1 for those that occurred before in their sequence and order."""
+    def occurrences(self, rows: Tensor, total: int) -> Tensor:
+        """Return how often rows occur in their sequence; 0 where one occurred before."""
 
-    def bag(self, rows: Tensor, table: Tensor) -> Tensor:
-        """Return the sums of the table's rows."""
+    def bag(self, rows: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return the sums of the table's rows times their weights."""
 
-    def bag_backward(self, grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the distinct rows and the sums of their gradients."""
+    def bag_backward(self, grad: Tensor, rows: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return the distinct rows and the weighted sums of their gradients."""
 
     def update_rows_(
         self, table: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, rows: Tensor, grads: Tensor, step: AdamWStep

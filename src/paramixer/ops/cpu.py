@@ -169,25 +169,27 @@ def count_ngrams(
     _kernels().count_ngrams(tokens.contiguous(), *options, layout.blocks, layout.vocabulary, first, seen, counts)
 
 
-def first_rows(rows: Tensor, total: int) -> Tensor:
-    """See ``reference.first_rows``."""
-    first = torch.empty_like(rows, memory_format=torch.contiguous_format)
-    _kernels().first_rows(rows.contiguous(), torch.zeros(total, dtype=torch.int32), first)
-    return first
+def occurrences(rows: Tensor, total: int) -> Tensor:
+    """See ``reference.occurrences``."""
+    counts = torch.empty_like(rows, memory_format=torch.contiguous_format)
+    _kernels().occurrences(rows.contiguous(), torch.zeros(total, dtype=torch.int32), counts)
+    return counts
 
 
-def bag(rows: Tensor, table: Tensor) -> Tensor:
+def bag(rows: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
     """See ``reference.bag``."""
     if table.dtype != torch.float32:
-        return reference.bag(rows, table)
+        return reference.bag(rows, table, weights)
     sums = _empty(*rows.shape[:-1], table.shape[1])
-    _kernels().bag(rows.contiguous().flatten(0, -2), *_plain(table), sums.view(-1, table.shape[1]))
+    factors = None if weights is None else weights.float().contiguous().flatten(0, -2)
+    _kernels().bag(rows.contiguous().flatten(0, -2), factors, *_plain(table), sums.view(-1, table.shape[1]))
     return sums
 
 
-def bag_backward(grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+def bag_backward(grad: Tensor, rows: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """See ``reference.bag_backward``."""
-    distinct, sums = _kernels().bag_backward(*_plain(grad, rows))
+    factors = None if weights is None else weights.float().contiguous()
+    distinct, sums = _kernels().bag_backward(*_plain(grad, rows), factors)
     return distinct, sums
 
 

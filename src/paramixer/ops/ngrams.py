@@ -1,8 +1,8 @@
 """N-gram tables: every position gets the sum of the learned vectors of the n-grams that end there.
 
 The work has two parts. ``ngram_rows`` finds the table rows of a position's n-grams, ``table_rows.bag`` adds them up. Of
-the rows of a whole sequence, ``distinct_ngrams`` leaves each once. The gradient of the table is row-sparse: a step
-costs what its n-grams cost, however large the table is.
+a sequence's rows, ``occurrences`` tells how often each is there. The gradient of the table is row-sparse: a step costs
+what its n-grams cost, however large the table is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ def ngram_rows(
     layout: NgramLayout,
     lengths: Tensor | Sequence[int] | None = None,
     admitted: Tensor | None = None,
-    keep: Tensor | None = None,
     letters: Tensor | None = None,
 ) -> Tensor:
     """Return the table row of the n-gram of each order that ends at each position.
@@ -36,7 +35,6 @@ def ngram_rows(
         layout: the orders n and the rows of each.
         lengths: ``[batch]``, 0 to length. Tokens past them may be anything.
         admitted: uint8 ``[layout.total]``; n-grams whose row has 0 here are left out.
-        keep: bool ``[batch, length]``; the n-grams that end at other positions are left out, too.
         letters: int64 ``[vocabulary]``, for a layout with words: the letter, counted from 1, that a token stands for;
             0 for what separates words.
 
@@ -52,17 +50,20 @@ def ngram_rows(
     check_letters("ngram_rows", letters, layout)
     sizes = list(layout.orders), layout.vocabulary, layout.rows, layout.words
     rows: Tensor = ngram_rows_op(ids, counts, letters, admitted, *sizes)
-    if keep is None:
-        return rows
-    if keep.dtype != torch.bool or keep.shape != ids.shape:
-        raise ValueError(f"ngram_rows: keep is {keep.dtype} {list(keep.shape)}, expected torch.bool {list(ids.shape)}")
-    return rows.masked_fill(~keep[..., None], -1)
+    return rows
 
 
-def distinct_ngrams(rows: Tensor, layout: NgramLayout) -> Tensor:
-    """Return rows from :func:`ngram_rows` with -1 for every n-gram that occurred before in its sequence."""
-    first: Tensor = first_rows_op(rows, layout.total)
-    return first
+def occurrences(rows: Tensor, layout: NgramLayout) -> Tensor:
+    """Return how often each n-gram occurs in its sequence, int32 ``[batch, length, orders]``.
+
+    Its first place has the number; at others, and where there is no n-gram, stands 0.
+
+    Args:
+        rows: from :func:`ngram_rows`.
+        layout: of the rows.
+    """
+    counts: Tensor = occurrences_op(rows, layout.total)
+    return counts
 
 
 def count_ngrams(
@@ -71,7 +72,7 @@ def count_ngrams(
     device: str = "cpu",
     letters: Tensor | None = None,
 ) -> Tensor:
-    """Return in how many sequences each row of a table occurs, uint8 ``[layout.total]``; 255 means 255 or more.
+    """Return in how many sequences each row of a table occurs, int32 ``[layout.total]``.
 
     Args:
         batches: tokens ``[batch, length]`` with lengths ``[batch]`` or None, as for :func:`ngram_rows`.
@@ -80,7 +81,7 @@ def count_ngrams(
         letters: as for :func:`ngram_rows`.
     """
     check_letters("count_ngrams", letters, layout)
-    counts = torch.zeros(layout.total, dtype=torch.uint8, device=device)
+    counts = torch.zeros(layout.total, dtype=torch.int32, device=device)
     # The last sequence, counted from 1, in which each row was seen.
     seen = torch.zeros(layout.total, dtype=torch.int32, device=device)
     sequences = 0
@@ -118,13 +119,13 @@ def _(tokens: Tensor, _: Any, __: Any, ___: Any, orders: Sequence[int], *sizes: 
     return tokens.new_empty(*tokens.shape, len(orders) + sizes[-1], dtype=torch.int32)
 
 
-@custom_op("paramixer::first_rows", mutates_args=())
-def first_rows_op(rows: Tensor, total: int) -> Tensor:
-    """Return the rows with -1 for those that occurred before in their sequence and order."""
-    return select_backend(torch.empty(0, device=rows.device)).first_rows(rows, total)
+@custom_op("paramixer::occurrences", mutates_args=())
+def occurrences_op(rows: Tensor, total: int) -> Tensor:
+    """Return how often rows occur in their sequence; 0 where one occurred before."""
+    return select_backend(torch.empty(0, device=rows.device)).occurrences(rows, total)
 
 
-@first_rows_op.register_fake
+@occurrences_op.register_fake
 def _(rows: Tensor, total: int) -> Tensor:
     return torch.empty_like(rows, memory_format=torch.contiguous_format)
 

@@ -185,32 +185,37 @@ def count_ngrams(
     counts: Tensor,
     letters: Tensor | None = None,
 ) -> None:
-    """Add to the counts, up to 255, the sequences in which each row occurs; they are numbered from first on in seen."""
+    """Add to the counts the sequences in which each row occurs; they are numbered from first on in seen."""
     for sequence, rows in enumerate(ngram_rows(tokens, lengths, layout, None, letters), first):
         distinct = torch.unique(rows[rows >= 0])
-        counts[distinct] += counts[distinct] < 255
+        counts[distinct] += 1
         seen[distinct] = sequence
 
 
-def first_rows(rows: Tensor, total: int) -> Tensor:
-    """Return rows ``[batch, length, orders]`` with -1 for those that occurred before in their sequence and order."""
+def occurrences(rows: Tensor, total: int) -> Tensor:
+    """Return how often rows ``[batch, length, orders]`` occur in their sequence, int32; 0 where one occurred before."""
     ordered, places = rows.sort(dim=1, stable=True)
-    repeats = torch.zeros_like(rows, dtype=torch.bool)
-    repeats[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-    return rows.masked_fill(torch.zeros_like(repeats).scatter(1, places, repeats), -1)
+    first = torch.ones_like(rows, dtype=torch.bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    group = (first.cumsum(1) - 1).clamp(min=0)
+    sizes = torch.zeros_like(group).scatter_add(1, group, torch.ones_like(group))
+    counts = (sizes.gather(1, group) * first).int()
+    return torch.zeros_like(rows).scatter(1, places, counts).masked_fill(rows < 0, 0)
 
 
-def bag(rows: Tensor, table: Tensor) -> Tensor:
-    """Return the sums ``[..., width]`` of the table's rows ``[..., orders]``; -1 adds nothing."""
-    found = widen(table[rows.clamp(min=0)]).masked_fill((rows < 0)[..., None], 0)
-    return found.sum(-2).to(table.dtype)
+def bag(rows: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Return the sums ``[..., width]`` of the table's rows ``[..., orders]`` times their weights; -1 adds nothing."""
+    found = widen(table[rows.clamp(min=0)])
+    found = found if weights is None else found * widen(weights)[..., None]
+    return found.masked_fill((rows < 0)[..., None], 0).sum(-2).to(table.dtype)
 
 
-def bag_backward(grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distinct rows, ascending, and the sum of grad ``[tokens, width]`` over the tokens with each row."""
+def bag_backward(grad: Tensor, rows: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the distinct rows, ascending, and the weighted sums of grad ``[tokens, width]`` over their tokens."""
     token, order = (rows >= 0).nonzero().unbind(-1)
     distinct, number = torch.unique(rows[token, order].long(), return_inverse=True)
-    return distinct, grad.new_zeros(len(distinct), grad.shape[1]).index_add_(0, number, grad[token])
+    grads = grad[token] if weights is None else grad[token] * weights[token, order][:, None].to(grad.dtype)
+    return distinct, grad.new_zeros(len(distinct), grad.shape[1]).index_add_(0, number, grads)
 
 
 def update_rows_(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from paramixer.machine import check_device
-from paramixer.nn.ngrams import row_flag_names, row_sparse_names
+from paramixer.nn.ngrams import row_buffer_names, row_sparse_names
 from paramixer.ops.table_rows import sum_by_row
 from paramixer.training.row_sparse import join_rows, split_rows
 
@@ -53,7 +53,7 @@ def prepare_model(model: nn.Module, accelerator: Accelerator) -> nn.Module:
     """
     if accelerator.num_processes > 1:
         ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
-        ignore(model, [*row_sparse_names(model), *row_flag_names(model)])  # type: ignore[no-untyped-call]
+        ignore(model, [*row_sparse_names(model), *row_buffer_names(model)])  # type: ignore[no-untyped-call]
     prepared: nn.Module = accelerator.prepare_model(model)
     return prepared
 

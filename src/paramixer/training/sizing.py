@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paramixer.data.task import Task, TaskInfo
+from paramixer.data.vocabulary import Vocabulary
 from paramixer.nn.config import ParamixerConfig
 from paramixer.training.memory import activation_bytes
 from paramixer.training.options import TrainingOptions
@@ -22,9 +23,9 @@ _FEW, _MANY = 1_000, 20_000
 _BATCH, _POSITIONS, _STEPS = 32, 2**17, 20
 # Epochs where no budget is given: so many, or as many as make so many steps, but never more than the last number.
 _EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 10, 400, 60
-# Texts and DNA have vectors for n-grams up to this length, texts also of words, in tables of at most so many rows per
-# sequence.
-_NGRAMS, _WORDS, _ROWS, _LEAST_ROWS, _MOST_ROWS = 6, 2, 32, 2**12, 2**18
+# Texts and DNA have vectors for n-grams up to this length, or up to a longer one where a table has a row for each, and
+# texts also of words. Tables have at most so many rows per sequence.
+_NGRAMS, _LONGEST, _WORDS, _ROWS, _LEAST_ROWS, _MOST_ROWS = 6, 8, 2, 32, 2**12, 2**18
 
 
 class Size(NamedTuple):
@@ -68,11 +69,17 @@ def choose_stem(task: TaskInfo, sequences: int) -> dict[str, Any]:
     unit = None if task.vocabulary is None else task.vocabulary.unit
     if task.vocabulary is not None and unit == "character":
         # The next lower power of two: for 2 100 reviews 2^16, where more were no better and the file larger.
-        rows = 1 << ((_ROWS * max(sequences, 1)).bit_length() - 1)
-        tables = {"ngrams": _NGRAMS, "ngram_rows": min(_MOST_ROWS, max(_LEAST_ROWS, rows))}
+        rows = min(_MOST_ROWS, max(_LEAST_ROWS, 1 << ((_ROWS * max(sequences, 1)).bit_length() - 1)))
+        tables = {"ngrams": choose_ngrams(task.vocabulary, rows), "ngram_rows": rows}
         letters = task.vocabulary.letters
         return tables if letters is None else {**tables, "words": _WORDS, "letters": letters}
     return {"ordered_ids": True} if unit == "number" else {}
+
+
+def choose_ngrams(vocabulary: Vocabulary, rows: int) -> int:
+    """Return the longest n-grams: a base says less than a letter does, so that more of them are needed."""
+    known = {*vocabulary.symbols} - {vocabulary.pad_symbol, vocabulary.unknown_symbol}
+    return max([_NGRAMS, *(n for n in range(_NGRAMS, _LONGEST + 1) if len(known) ** n <= rows)])
 
 
 def describe_size(task: Task, config: ParamixerConfig, options: TrainingOptions) -> str:

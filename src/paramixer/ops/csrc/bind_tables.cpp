@@ -103,7 +103,7 @@ void py_ngram_rows(const Array<const int64_t, 2>& tokens, const std::optional<Ar
 void py_count_ngrams(const Array<const int64_t, 2>& tokens, const std::optional<Array<const int64_t, 1>>& lengths,
                      const std::optional<Array<const int64_t, 1>>& letters, const std::vector<Block>& blocks,
                      int64_t vocabulary, int32_t first, const Array<int32_t, 1>& seen,
-                     const Array<uint8_t, 1>& counts) {
+                     const Array<int32_t, 1>& counts) {
     require(size(seen, 0) == size(counts, 0), "seen and counts have not the same size");
     const std::vector<NgramBlock> checked = check_blocks(blocks, vocabulary, size(counts, 0), letters);
     const NgramSizes sizes = check_tokens(tokens, lengths, letters, vocabulary);
@@ -120,22 +120,33 @@ void require_rows(const int32_t* rows, int64_t count, int64_t total) {
 }
 
 // A row may stand in one order only, or two threads would write to the same place of `seen`.
-void py_first_rows(const Array<const int32_t, 3>& rows, const Array<int32_t, 1>& seen, const Array<int32_t, 3>& first) {
+void py_occurrences(const Array<const int32_t, 3>& rows, const Array<int32_t, 1>& seen,
+                    const Array<int32_t, 3>& counts) {
     const int64_t batch = size(rows, 0), length = size(rows, 1), orders = size(rows, 2);
-    require(size(first, 0) == batch && size(first, 1) == length && size(first, 2) == orders,
-            "first has not the shape of rows");
-    require(batch < INT32_MAX, "there are too many sequences to number them");
+    require(size(counts, 0) == batch && size(counts, 1) == length && size(counts, 2) == orders,
+            "counts has not the shape of rows");
+    require(length == 0 || batch < INT32_MAX / length, "there are too many tokens to number them");
     require_rows(rows.data(), batch * length * orders, size(seen, 0));
     nb::gil_scoped_release release;
-    first_rows(batch, length, orders, rows.data(), seen.data(), first.data());
+    occurrences(batch, length, orders, rows.data(), seen.data(), counts.data());
 }
 
-void py_bag(const Array<const int32_t, 2>& rows, const Array<const float, 2>& table, const Array<float, 2>& out) {
+using Weights = std::optional<Array<const float, 2>>;
+
+const float* check_weights(const Weights& weights, const BagSizes& sizes) {
+    require(!weights || (size(*weights, 0) == sizes.tokens && size(*weights, 1) == sizes.orders),
+            "weights has not the shape of rows");
+    return weights ? weights->data() : nullptr;
+}
+
+void py_bag(const Array<const int32_t, 2>& rows, const Weights& weights, const Array<const float, 2>& table,
+            const Array<float, 2>& out) {
     const BagSizes sizes = {size(rows, 0), size(rows, 1), size(table, 1)};
+    const float* const factors = check_weights(weights, sizes);
     require(size(out, 0) == sizes.tokens && size(out, 1) == sizes.width, "out is not [tokens, width]");
     require_rows(rows.data(), sizes.tokens * sizes.orders, size(table, 0));
     nb::gil_scoped_release release;
-    bag(sizes, rows.data(), table.data(), out.data());
+    bag(sizes, rows.data(), factors, table.data(), out.data());
 }
 
 // Memory of the cache as a tensor; it goes back there with the tensor.
@@ -146,8 +157,9 @@ nb::ndarray<nb::pytorch, Scalar> as_tensor(Buffer&& memory, std::initializer_lis
     return {reinterpret_cast<Scalar*>(buffer->data()), shape, owner};
 }
 
-auto py_bag_backward(const Array<const float, 2>& grad, const Array<const int32_t, 2>& rows) {
+auto py_bag_backward(const Array<const float, 2>& grad, const Array<const int32_t, 2>& rows, const Weights& weights) {
     const BagSizes sizes = {size(rows, 0), size(rows, 1), size(grad, 1)};
+    const float* const factors = check_weights(weights, sizes);
     require(size(grad, 0) == sizes.tokens, "grad and rows have not the same tokens");
     require(sizes.tokens < INT32_MAX && (sizes.orders == 0 || sizes.tokens < UINT32_MAX / sizes.orders),
             "a batch of so many tokens cannot be sorted; make it smaller");
@@ -159,7 +171,7 @@ auto py_bag_backward(const Array<const float, 2>& grad, const Array<const int32_
         count = tokens.distinct();
         distinct = Buffer(2 * round_up(count));
         sums = Buffer(round_up(count) * sizes.width);
-        tokens.sum(grad.data(), reinterpret_cast<int64_t*>(distinct.data()), sums.data());
+        tokens.sum(grad.data(), factors, reinterpret_cast<int64_t*>(distinct.data()), sums.data());
     }
     const size_t n = static_cast<size_t>(count);
     return std::make_tuple(as_tensor<int64_t>(std::move(distinct), {n}),
@@ -196,9 +208,11 @@ void bind_tables(nb::module_& module) {
     module.def("count_ngrams", py_count_ngrams, "tokens"_a.noconvert(), "lengths"_a.noconvert().none(),
                "letters"_a.noconvert().none(), "blocks"_a, "vocabulary"_a, "first"_a, "seen"_a.noconvert(),
                "counts"_a.noconvert());
-    module.def("first_rows", py_first_rows, "rows"_a.noconvert(), "seen"_a.noconvert(), "first"_a.noconvert());
-    module.def("bag", py_bag, "rows"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert());
-    module.def("bag_backward", py_bag_backward, "grad"_a.noconvert(), "rows"_a.noconvert());
+    module.def("occurrences", py_occurrences, "rows"_a.noconvert(), "seen"_a.noconvert(), "counts"_a.noconvert());
+    module.def("bag", py_bag, "rows"_a.noconvert(), "weights"_a.noconvert().none(), "table"_a.noconvert(),
+               "out"_a.noconvert());
+    module.def("bag_backward", py_bag_backward, "grad"_a.noconvert(), "rows"_a.noconvert(),
+               "weights"_a.noconvert().none());
     module.def("update_rows", py_update_rows, "table"_a.noconvert(), "mean"_a.noconvert(), "square"_a.noconvert(),
                "rows"_a.noconvert(), "grads"_a.noconvert(), "step"_a);
 }

@@ -115,24 +115,26 @@ void ngram_rows(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, 
     }
 }
 
-void first_rows(int64_t batch, int64_t length, int64_t orders, const int32_t* rows, int32_t* seen, int32_t* first) {
+void occurrences(int64_t batch, int64_t length, int64_t orders, const int32_t* rows, int32_t* seen, int32_t* counts) {
     // The orders have rows of their own, so that threads never meet.
 #pragma omp parallel for schedule(dynamic)
     for (int64_t order = 0; order < orders; ++order) {
         for (int64_t sequence = 0; sequence < batch; ++sequence) {
-            const int32_t current = static_cast<int32_t>(sequence) + 1;
-            for (int64_t i = sequence * length; i < (sequence + 1) * length; ++i) {
+            const int64_t begin = sequence * length;
+            for (int64_t i = begin; i < begin + length; ++i) {
                 const int32_t row = rows[i * orders + order];
-                const bool repeats = row < 0 || seen[row] == current;
-                if (!repeats) seen[row] = current;
-                first[i * orders + order] = repeats ? -1 : row;
+                counts[i * orders + order] = 0;
+                if (row < 0) continue;
+                // Where the row was first seen, counted from 1; in an earlier sequence or not at all is new.
+                if (seen[row] <= begin) seen[row] = static_cast<int32_t>(i + 1);
+                ++counts[(seen[row] - 1) * orders + order];
             }
         }
     }
 }
 
 void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens, int32_t first,
-                  int32_t* seen, uint8_t* counts) {
+                  int32_t* seen, int32_t* counts) {
     // The orders have rows of their own, so that threads never meet.
 #pragma omp parallel for schedule(dynamic)
     for (int64_t number = 0; number < static_cast<int64_t>(blocks.size()); ++number) {
@@ -142,7 +144,7 @@ void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks
                          [&](int64_t, int64_t row) {
                              if (seen[row] == current) return;
                              seen[row] = current;
-                             counts[row] += counts[row] < 255;
+                             ++counts[row];
                          });
         }
     }

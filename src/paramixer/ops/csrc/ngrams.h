@@ -29,13 +29,14 @@ int64_t find_wrong_token(const NgramSizes& sizes, const int64_t* tokens);
 void ngram_rows(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens,
                 const uint8_t* admitted, int32_t* rows);
 
-// first [batch, length, orders] = rows, but -1 for those that occurred before in their sequence. The orders have rows
-// of their own; `seen` has a zero for each row of the table, and all rows are in it.
-void first_rows(int64_t batch, int64_t length, int64_t orders, const int32_t* rows, int32_t* seen, int32_t* first);
+// counts [batch, length, orders] = how often each of rows occurs in its sequence; 0 for -1, and where a row occurred
+// before. The orders have rows of their own; `seen` has a zero for each row of the table, and all rows are in it. The
+// batch has fewer than 2^31 tokens.
+void occurrences(int64_t batch, int64_t length, int64_t orders, const int32_t* rows, int32_t* seen, int32_t* counts);
 
-// Adds to `counts`, up to 255, the number of sequences in which each row of the table occurs. `seen` holds the last
+// Adds to `counts` the number of sequences in which each row of the table occurs. `seen` holds the last
 // sequence of each row; this batch has those from `first` on.
 void count_ngrams(const NgramSizes& sizes, const std::vector<NgramBlock>& blocks, const int64_t* tokens, int32_t first,
-                  int32_t* seen, uint8_t* counts);
+                  int32_t* seen, int32_t* counts);
 
 }  // namespace paramixer

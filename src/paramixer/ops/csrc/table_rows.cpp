@@ -60,18 +60,38 @@ void add_row(const float* from, int64_t columns, float* to) {
     for (int64_t c = 0; c < (Columns ? Columns : columns); ++c) to[c] += from[c];
 }
 
+template <int64_t Columns>
+void add_row(float weight, const float* from, int64_t columns, float* to) {
+    for (int64_t c = 0; c < (Columns ? Columns : columns); ++c) to[c] += weight * from[c];
+}
+
+// What the sums over a row's tokens read.
+struct Grads {
+    const float* rows;  // [tokens, width]
+    int64_t width;
+    uint32_t orders;
+    const float* weights;  // [tokens, orders], or null
+
+    const float* row(const Pair& pair) const { return rows + static_cast<int64_t>(pair.entry / orders) * width; }
+};
+
 // The sum of `columns` floats of the tokens' rows: in single precision over a block of tokens, in double over blocks,
 // so that a row with a million tokens is summed as well as one with ten. `left` pairs may be looked at.
 template <int64_t Columns>
-void sum_tokens(const Pair* pairs, int64_t count, int64_t left, const float* rows, int64_t width, int64_t columns,
-                float* out) {
+void sum_tokens(const Pair* pairs, int64_t count, int64_t left, const Grads& grads, int64_t columns, float* out) {
     constexpr int64_t block = 64;
     double totals[stripe] = {};
     for (int64_t begin = 0; begin < count; begin += block) {
         float sums[stripe] = {};
         for (int64_t i = begin; i < std::min(count, begin + block); ++i) {
-            __builtin_prefetch(rows + pairs[std::min(i + ahead, left - 1)].token * width);
-            add_row<Columns>(rows + pairs[i].token * width, columns, sums);
+            const Pair& later = pairs[std::min(i + ahead, left - 1)];
+            __builtin_prefetch(grads.row(later));
+            if (grads.weights) {
+                __builtin_prefetch(grads.weights + later.entry);
+                add_row<Columns>(grads.weights[pairs[i].entry], grads.row(pairs[i]), columns, sums);
+            } else {
+                add_row<Columns>(grads.row(pairs[i]), columns, sums);
+            }
         }
         if (count <= block) {
             std::copy(sums, sums + columns, out);
@@ -82,12 +102,20 @@ void sum_tokens(const Pair* pairs, int64_t count, int64_t left, const float* row
     for (int64_t c = 0; c < columns; ++c) out[c] = static_cast<float>(totals[c]);
 }
 
+// `left` rows may be looked at.
 template <int64_t Columns>
-void add_table_rows(const int32_t* rows, int64_t orders, const float* table, int64_t width, int64_t columns,
-                    float* out) {
+void add_table_rows(const int32_t* rows, const float* weights, int64_t orders, int64_t left, const float* table,
+                    int64_t width, int64_t columns, float* out) {
     float sums[stripe] = {};
-    for (int64_t k = 0; k < orders; ++k)
-        if (rows[k] >= 0) add_row<Columns>(table + rows[k] * width, columns, sums);
+    for (int64_t k = 0; k < orders; ++k) {
+        const int32_t later = rows[std::min(k + ahead, left - 1)];
+        if (later >= 0) __builtin_prefetch(table + later * width);
+        if (rows[k] < 0) continue;
+        if (weights)
+            add_row<Columns>(weights[k], table + rows[k] * width, columns, sums);
+        else
+            add_row<Columns>(table + rows[k] * width, columns, sums);
+    }
     std::copy(sums, sums + columns, out);
 }
 
@@ -113,21 +141,20 @@ int64_t round_up(int64_t count) {
     return size;
 }
 
-void bag(const BagSizes& sizes, const int32_t* rows, const float* table, float* out) {
-    const int64_t orders = sizes.orders, width = sizes.width, last = sizes.tokens * orders;
+void bag(const BagSizes& sizes, const int32_t* rows, const float* weights, const float* table, float* out) {
+    const int64_t orders = sizes.orders, width = sizes.width;
 #pragma omp parallel for schedule(static)
     for (int64_t token = 0; token < sizes.tokens; ++token) {
         const int32_t* const own = rows + token * orders;
-        const int64_t next = token * orders + ahead;
-        for (int64_t k = next; k < std::min(next + orders, last); ++k)
-            if (rows[k] >= 0) __builtin_prefetch(table + rows[k] * width);
+        const float* const own_weights = weights ? weights + token * orders : nullptr;
+        const int64_t left = (sizes.tokens - token) * orders;
         for (int64_t begin = 0; begin < width; begin += stripe) {
             const int64_t columns = std::min(stripe, width - begin);
             float* const to = out + token * width + begin;
             if (columns == stripe)
-                add_table_rows<stripe>(own, orders, table + begin, width, columns, to);
+                add_table_rows<stripe>(own, own_weights, orders, left, table + begin, width, columns, to);
             else
-                add_table_rows<0>(own, orders, table + begin, width, columns, to);
+                add_table_rows<0>(own, own_weights, orders, left, table + begin, width, columns, to);
         }
     }
 }
@@ -158,7 +185,7 @@ void TokensByRow::sort(const int32_t* rows) {
         for (int64_t token = own.begin; token < own.end; ++token)
             for (int64_t k = 0; k < orders; ++k) {
                 const int32_t row = rows[token * orders + k];
-                pairs[count] = {static_cast<uint32_t>(row), static_cast<uint32_t>(token)};
+                pairs[count] = {static_cast<uint32_t>(row), static_cast<uint32_t>(token * orders + k)};
                 count += row >= 0;
                 most = std::max(most, row);
             }
@@ -193,7 +220,7 @@ void TokensByRow::find_ends() {
     }
 }
 
-void TokensByRow::sum(const float* grad, int64_t* rows, float* sums) {
+void TokensByRow::sum(const float* grad, const float* weights, int64_t* rows, float* sums) {
     const int64_t width = sizes_.width;
     const uint32_t* const ends = reinterpret_cast<const uint32_t*>(ends_.data());
 #pragma omp parallel for schedule(dynamic, 256)
@@ -204,11 +231,12 @@ void TokensByRow::sum(const float* grad, int64_t* rows, float* sums) {
         rows[number] = pairs[0].row;
         for (int64_t begin = 0; begin < width; begin += stripe) {
             const int64_t columns = std::min(stripe, width - begin);
+            const Grads grads = {grad + begin, width, static_cast<uint32_t>(sizes_.orders), weights};
             float* const to = sums + number * width + begin;
             if (columns == stripe)
-                sum_tokens<stripe>(pairs, count, left, grad + begin, width, columns, to);
+                sum_tokens<stripe>(pairs, count, left, grads, columns, to);
             else
-                sum_tokens<0>(pairs, count, left, grad + begin, width, columns, to);
+                sum_tokens<0>(pairs, count, left, grads, columns, to);
         }
     }
 }

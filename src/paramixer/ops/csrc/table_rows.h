@@ -16,10 +16,11 @@ struct BagSizes {
     int64_t tokens, orders, width;
 };
 
-// out [tokens, width] = the sum of the rows [tokens, orders] of the table [.., width]; -1 adds nothing.
-void bag(const BagSizes& sizes, const int32_t* rows, const float* table, float* out);
+// out [tokens, width] = the sum of the rows [tokens, orders] of the table [.., width], each times its weight if there
+// are weights [tokens, orders] (or null); -1 adds nothing.
+void bag(const BagSizes& sizes, const int32_t* rows, const float* weights, const float* table, float* out);
 
-// The tokens of every row, found by a radix sort of (row, token): its cost follows the tokens, not the table.
+// The tokens of every row, found by a radix sort of (row, entry): its cost follows the tokens, not the table.
 class TokensByRow {
 public:
     // rows [tokens, orders], fewer than 2^32 in all.
@@ -27,11 +28,12 @@ public:
 
     int64_t distinct() const { return distinct_; }
 
-    // rows [distinct], ascending; sums [distinct, width] of grad [tokens, width] over each row's tokens.
-    void sum(const float* grad, int64_t* rows, float* sums);
+    // rows [distinct], ascending; sums [distinct, width] of grad [tokens, width] over each row's tokens, each times its
+    // weight if there are weights [tokens, orders] (or null).
+    void sum(const float* grad, const float* weights, int64_t* rows, float* sums);
 
     struct Pair {
-        uint32_t row, token;
+        uint32_t row, entry;  // a number in rows, and where it stands there: entry / orders is the token
     };
 
 private:

@@ -131,21 +131,22 @@ def count_ngrams(
     reference.count_ngrams(tokens, lengths, layout, first, seen, counts, letters)
 
 
-def first_rows(rows: Tensor, total: int) -> Tensor:
-    """See ``reference.first_rows``."""
-    return reference.first_rows(rows, total)
+def occurrences(rows: Tensor, total: int) -> Tensor:
+    """See ``reference.occurrences``."""
+    return reference.occurrences(rows, total)
 
 
-def bag(rows: Tensor, table: Tensor) -> Tensor:
+def bag(rows: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
     """See ``reference.bag``."""
-    return reference.bag(rows, table)
+    return reference.bag(rows, table, weights)
 
 
-def bag_backward(grad: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+def bag_backward(grad: Tensor, rows: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """See ``reference.bag_backward``; the sums by sorting, so that they repeat to the bit."""
     token, order = (rows >= 0).nonzero().unbind(-1)
     distinct, number = torch.unique(rows[token, order].long(), return_inverse=True)
-    return distinct, lookup_backward(grad[token], number, len(distinct))
+    grads = grad[token] if weights is None else grad[token] * weights[token, order][:, None].to(grad.dtype)
+    return distinct, lookup_backward(grads, number, len(distinct))
 
 
 def update_rows_(

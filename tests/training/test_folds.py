@@ -75,3 +75,16 @@ def test_train_folds_writes_a_run_each_and_an_estimate_and_goes_on_where_it_stop
     assert (first / "record.json").stat().st_mtime_ns == written
     assert record.read_record()["finished"]
     assert json.loads((Path("run") / SUMMARY).read_text())["values"] == summary["values"]
+
+
+def test_a_report_has_the_folds_side_by_side_and_other_commands_name_them(table, capsys):
+    words = [table, "--text", "text", "--label", "label", "--folds", "2", "--out", "run", "--batch", "8"]
+    assert main(["train", *words, "--set", "training.steps=1", "--no-baseline"]) == 0
+    assert main(["report", "run", "--out", "page.html"]) == 0
+    page = Path("page.html").read_text()
+    assert "<title>2 runs" in page
+    assert all(f'<h2 id="name-{number}">fold-{number}</h2>' in page for number in (1, 2))
+    capsys.readouterr()
+    for command in (["evaluate", "run"], ["predict", "run", "a.csv"], ["explain", "run"], ["export", "run"]):
+        assert main(command) == 2
+        assert "run holds a run for each of 2 folds; name one, such as run/fold-1" in capsys.readouterr().err

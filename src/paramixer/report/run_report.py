@@ -12,6 +12,7 @@ from paramixer.report.page import render_page
 from paramixer.report.record_tables import compare_runs
 from paramixer.report.runs import open_run
 from paramixer.report.sections import build_section
+from paramixer.training.runs.folder import RunFolder
 
 
 def build_report(
@@ -20,7 +21,7 @@ def build_report(
     """Return an HTML page about the runs, with a comparison if there are several.
 
     Args:
-        folders: run folders.
+        folders: run folders; one of cross-validation stands for the runs of its folds.
         sequences: predict at most this many test sequences per run, evenly spaced.
         batch: batch size.
         progress: counts samples and sequences.
@@ -30,7 +31,8 @@ def build_report(
     for name, number in (("sequences", sequences), ("batch", batch)):
         if number < 1:
             raise ValueError(f"{name}={number}; it must be at least 1")
-    runs = [open_run(folder, progress) for folder in folders]
+    single = [fold.path for folder in folders for fold in RunFolder(folder).list_folds() or [RunFolder(folder)]]
+    runs = [open_run(folder, progress) for folder in single]
     if len({run.name for run in runs}) < len(runs):
         runs = [dataclasses.replace(run, name=f"{number}: {run.path}") for number, run in enumerate(runs, 1)]
     max_bytes = MAX_BYTES // len(runs)

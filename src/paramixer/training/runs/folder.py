@@ -61,6 +61,11 @@ class RunFolder:
         """baseline.safetensors: the simple model's answers to the test sequences."""
         return self.path / "baseline.safetensors"
 
+    def list_folds(self) -> list[RunFolder]:
+        """Return the runs of cross-validation in this folder, in order; none where it is a run itself."""
+        found = [RunFolder(path) for path in self.path.glob("fold-*") if path.is_dir()]
+        return [] if self.record.is_file() else sorted(found, key=lambda run: (len(run.path.name), run.path.name))
+
     def write_config(self, config: dict[str, Any]) -> None:
         """Write config.yaml."""
         with writing(self.path, "nothing was written"):
@@ -93,6 +98,7 @@ class RunFolder:
             record: dict[str, Any] = json.loads(self.record.read_text(encoding="utf-8"))
             version = record["format"]
         except FileNotFoundError:
+            self.refuse_folds()
             raise FileNotFoundError(f"{self.path} is no run folder: it has no {self.record.name}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.record} is damaged: {error}") from error
@@ -120,6 +126,14 @@ class RunFolder:
             raise ValueError(f"{self.metrics} begins with {lines[0]}, this version of paramixer reads {_METRICS}")
         return lines[1:]
 
+    def refuse_folds(self) -> None:
+        """Raise a ValueError where the folder holds the runs of folds and is none itself."""
+        folds = self.list_folds()
+        if folds:
+            raise ValueError(
+                f"{self.path} holds a run for each of {len(folds)} folds; name one, such as {folds[0].path}"
+            )
+
     def append_line(self, line: dict[str, Any]) -> None:
         """Append a line to metrics.jsonl."""
         with writing(self.metrics, "the lines from before are kept"), self.metrics.open("a", encoding="utf-8") as file:
@@ -139,6 +153,7 @@ def find_model_folder(path: Path) -> Path:
     if run.model.is_dir():
         return run.model
     if run.config.is_file():
+        run.refuse_folds()
         raise ValueError(f"{path}: {NO_MODEL[0].lower()}{NO_MODEL[1:-1]}")
     return path
 

@@ -11,6 +11,7 @@ every position has reached every other:
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +28,7 @@ def choose_stride(config: BaselineConfig) -> int:
     return config.window or max(1, round(math.sqrt(config.length)))
 
 
-class _Blocked(Heads):
+class _Blocked(Heads, ABC):
     """Attention on queries, keys and values cut into blocks; a subclass defines the pattern."""
 
     def __init__(self, config: BaselineConfig) -> None:
@@ -43,9 +44,9 @@ class _Blocked(Heads):
         blocks = None if valid is None else torch.unflatten(valid, 1, (-1, self.stride))[:, None]
         return self.merge(self.attend(query, key, value, blocks).flatten(2, 3)[:, :, :length])
 
+    @abstractmethod
     def attend(self, query: Tensor, key: Tensor, value: Tensor, valid: Tensor | None) -> Tensor:
         """Return mixed values in blocks; ``valid`` is ``[batch, 1, blocks, stride]``."""
-        raise NotImplementedError
 
 
 class Near(_Blocked):

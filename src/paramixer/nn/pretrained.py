@@ -111,7 +111,11 @@ class SavedModel:
             path, weights, {name for name, _ in model.named_buffers()} if self.model_type == "baseline" else ()
         )
         weights = storage.unpack(weights, path)
-        dtypes = {tensor.dtype for name, tensor in weights.items() if name not in storage.integers}
+        own = {name: tensor.dtype for name, tensor in model.state_dict().items()}
+        dtypes = {tensor.dtype for name, tensor in weights.items() if own[name].is_floating_point}
+        for name, tensor in weights.items():
+            if not own[name].is_floating_point and tensor.dtype != own[name]:
+                raise ValueError(f"{path} has {name} of {tensor.dtype}, expected {own[name]}")
         if len(dtypes) > 1 or not all(dtype.is_floating_point for dtype in dtypes):
             raise ValueError(
                 f"{path} has tensors of {' and '.join(sorted(map(str, dtypes)))}; expected one float dtype"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -140,7 +141,7 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     )
 
 
-class _Features:
+class _Features(ABC):
     """Turns sequences into rows of a matrix; ``fit`` learns from train what is needed for that."""
 
     def fit(self, train: Sequences, chosen: NDArray[np.int64], progress: Progress) -> Any:
@@ -151,11 +152,13 @@ class _Features:
         """Return the rows of a split."""
         return self.scale(self.rows(split, np.arange(len(split)), name, progress), fitting=False)
 
+    @abstractmethod
     def rows(self, split: Sequences, chosen: NDArray[np.int64], name: str, progress: Progress) -> Any:
-        raise NotImplementedError
+        """Return the features of the chosen sequences, before they are scaled."""
 
+    @abstractmethod
     def scale(self, rows: Any, fitting: bool) -> Any:
-        raise NotImplementedError
+        """Return scaled features; where it is fitting, the scale is that of these rows."""
 
 
 class _Ngrams(_Features):

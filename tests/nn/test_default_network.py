@@ -133,6 +133,17 @@ def test_standardized_features_have_no_mean_and_the_scale_of_their_group(generat
     cases.assert_close(scaled[:, 16:].std(0), torch.full((256,), 1 / 4), 0.2)
 
 
+def test_a_bag_of_ngrams_speaks_louder_than_the_poolings_beside_it():
+    model = make_model("n-grams")
+    assert model.stem.bag_width == 16
+    scale = model.standardize.scale
+    assert torch.equal(scale[-16:], torch.ones(16))
+    widths = [*model.pooling.widths, *model.stem_pooling.widths]
+    assert sum(widths) == len(scale) - 16
+    torch.testing.assert_close(scale[:-16], torch.cat([torch.full((w,), 0.1 * (16 / w) ** 0.5) for w in widths]))
+    torch.testing.assert_close(make_model("numbers").standardize.scale, 10 * scale[:-16])
+
+
 def test_statistics_do_not_follow_a_drift_at_a_fixed_distance(generator):
     """When a drift ends, as it does with the learning rate, what was standardized by the statistics stays as it was."""
     standardize, spread = Standardize([16]), torch.randn(32, 16, generator=generator) / 100

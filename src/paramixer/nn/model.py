@@ -26,6 +26,9 @@ from paramixer.ops.dropout import Dropout
 
 # The stem is pooled by these, straight to the head, where the layers are.
 _STEM_POOLINGS = ("mean", "templates")
+# The factor of the poolings beside a bag of n-grams. They are many: through them few sequences are known by heart before
+# the bag has learned anything.
+_BESIDE_BAG = 0.1
 # Positions are sines and cosines of so many wavelengths, from four positions to twice the length.
 _WAVELENGTHS = 16
 
@@ -83,8 +86,10 @@ class Paramixer(SequenceModel):
         if not self.per_position:
             names = [name for name in _STEM_POOLINGS if name in config.pooling.split("+")]
             self.stem_pooling = Poolings("+".join(names or ["mean"]), length, channels)
+            widths = [*self.pooling.widths, *self.stem_pooling.widths]
             bag = [self.stem.bag_width] if self.stem.bag_width else []
-            self.standardize = Standardize([*self.pooling.widths, *self.stem_pooling.widths, *bag])
+            factors = [_BESIDE_BAG if bag else 1.0] * len(widths) + [1.0] * len(bag)
+            self.standardize = Standardize([*widths, *bag], factors)
             width = len(self.standardize.mean)
         self.readout = UndrawnLinear(width, config.outputs)
         if config.target == "value":

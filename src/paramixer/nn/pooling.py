@@ -198,20 +198,27 @@ class Standardize(nn.Module):
 
     Args:
         widths: of the groups.
+        factors: what each group is multiplied with besides; 1 by default.
     """
 
     mean: Tensor
     variance: Tensor
     batches: Tensor
+    scale: Tensor
 
     _EPSILON, _LARGEST = 1e-8, 8.0
     # The width of a group whose features keep deviation one. The sum of w features that know nothing of each other has
     # deviation sqrt(w), so that groups of any width move an answer alike.
     _GROUP = 16
 
-    def __init__(self, widths: Sequence[int]) -> None:
+    def __init__(self, widths: Sequence[int], factors: Sequence[float] | None = None) -> None:
         super().__init__()
-        self.widths = tuple(widths)
+        factors = factors or [1.0] * len(widths)
+        scales = [factor * (self._GROUP / width) ** 0.5 for width, factor in zip(widths, factors, strict=True)]
+        # It follows from the config, so that no file needs it, and a model that waits for its file has it.
+        counts = torch.tensor(widths, device="cpu")
+        scale = torch.tensor(scales, device="cpu").repeat_interleave(counts)
+        self.register_buffer("scale", scale, persistent=False)
         self.register_buffer("mean", torch.zeros(sum(widths)))
         self.register_buffer("variance", torch.ones(sum(widths)))
         self.register_buffer("batches", torch.zeros(()))
@@ -241,8 +248,7 @@ class Standardize(nn.Module):
         if self.training:
             self.observe(features)
         scaled = ((features - self.mean) * (self.variance + self._EPSILON).rsqrt()).clamp(-self._LARGEST, self._LARGEST)
-        shares = torch.tensor([(self._GROUP / width) ** 0.5 for width in self.widths for _ in range(width)])
-        return (scaled * shares.to(scaled)).to(features.dtype)
+        return (scaled * self.scale).to(features.dtype)
 
 
 class Head(nn.Module):

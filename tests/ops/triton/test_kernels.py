@@ -161,8 +161,10 @@ def test_sums_over_the_rows_of_tables(generator):
     grad = torch.randn(50, 3, generator=generator)
     cases.assert_close(backend.lookup_backward(grad, ids, 9), reference.lookup_backward(grad, ids, 9), 1e-6)
     rows = torch.randint(-1, 7, (50, 2), generator=generator).int()
-    for ours, expected in zip(backend.bag_backward(grad, rows), reference.bag_backward(grad, rows), strict=True):
-        cases.assert_close(ours, expected, 1e-6)
+    for weights in (None, torch.randn(50, 2, generator=generator)):
+        sums = backend.bag_backward(grad, rows, weights), reference.bag_backward(grad, rows, weights)
+        for ours, expected in zip(*sums, strict=True):
+            cases.assert_close(ours, expected, 1e-6)
 
 
 def test_dropout_has_the_masks_of_every_backend(generator):

@@ -26,8 +26,8 @@ from paramixer.ops.dropout import Dropout
 
 # The stem is pooled by these, straight to the head, where the layers are.
 _STEM_POOLINGS = ("mean", "templates")
-# The factor of the poolings beside a bag of n-grams. They are many: through them few sequences are known by heart before
-# the bag has learned anything.
+# The factor of the poolings beside a bag of n-grams. They are many: through them a few sequences are known by heart
+# before the bag has learned anything.
 _BESIDE_BAG = 0.1
 # Positions are sines and cosines of so many wavelengths, from four positions to twice the length.
 _WAVELENGTHS = 16
@@ -181,6 +181,12 @@ class Paramixer(SequenceModel):
         if self.config.target == "value":
             answer = answer * self.target_std + self.target_mean
         return answer.squeeze(-1) if self.config.target == "value" and self.config.outputs == 1 else answer
+
+    @torch.no_grad()
+    def soften(self, temperature: float) -> None:
+        """Divide all logits by a temperature from now on: answers are less sure, and the likeliest class stays."""
+        self.readout.weight.div_(temperature)
+        self.readout.bias.div_(temperature)
 
     def _read_out(self, features: Tensor) -> Tensor:
         if self.per_position:

@@ -13,10 +13,12 @@ import torch
 
 from paramixer.data.task import Task
 from paramixer.errors import TrainingError
+from paramixer.nn.model import Paramixer
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import read_recipe
 from paramixer.training.baseline import Baseline
 from paramixer.training.batches import TrainingBatches, build_collate
+from paramixer.training.calibration import measure_temperature
 from paramixer.training.callback import Callback
 from paramixer.training.callbacks.checkpoint import Checkpoints, find_latest
 from paramixer.training.callbacks.evaluation import BestInFolder, BestInMemory, Evaluation
@@ -238,11 +240,24 @@ class _Run:
         best.restore()
         chosen = progress.best if progress.chosen is None else progress.chosen
         outcome = Outcome(self.task.metric, chosen, {}, progress.step, progress.best_step, reason)
+        outcome = dataclasses.replace(outcome, temperature=self._calibrate(best))
         if test:
             answers, targets = self.evaluation.predict(self.loop, self.task.test, "test")
             outcome = score_test(outcome, answers, targets, self.options.balance, self.baseline)
         self.display.on_outcome(outcome)
         return outcome
+
+    def _calibrate(self, best: BestInMemory | BestInFolder) -> float:
+        """Make the default network as sure as it is right on validation; return its temperature."""
+        model = self.model
+        # The paper's network stays as the paper has it.
+        if self.task.target != "class" or not (isinstance(model, Paramixer) and model.config.layer == "prenorm"):
+            return 1.0
+        temperature = measure_temperature(*self.evaluation.predict(self.loop, self.task.validation, "validation"))
+        if temperature > 1:
+            model.soften(temperature)
+            best.keep(self.loop)
+        return temperature
 
     def _record(self, folder: RunFolder, settings: dict[str, Any], outcome: Outcome | None) -> dict[str, Any]:
         described: dict[str, Any] = {name: settings[name] for name in ("recipe", "init") if name in settings}

@@ -193,6 +193,9 @@ class BestInMemory(Callback):
         """Put the best weights into the model."""
         self._model.load_state_dict(self._weights)
 
+    def keep(self, loop: Loop) -> None:
+        """Hold the model as it is now; it is in memory anyway."""
+
 
 class BestInFolder(Callback):
     """Writes the best model, and how raw input becomes its input, into a folder."""
@@ -211,3 +214,8 @@ class BestInFolder(Callback):
         from paramixer.training.factory import load_model
 
         self._model.load_state_dict(load_model(self._folder).state_dict())
+
+    def keep(self, loop: Loop) -> None:
+        """Write the model as it is now."""
+        if loop.accelerator.is_main_process:
+            self._model.save_pretrained(self._folder)

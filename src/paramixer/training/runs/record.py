@@ -36,6 +36,8 @@ class Outcome:
     """The 95 % interval of every metric on test."""
     verdict: str = ""
     """The result in words, beside the baseline; empty where test was not evaluated."""
+    temperature: float = 1.0
+    """What the model's logits were divided by in the end, so that they are as sure as they are right."""
 
 
 def build_record(

@@ -17,10 +17,10 @@ from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.training import loop, timing
-from paramixer.training.callback import Progress
+from paramixer.training.callback import Callback, Interrupted, Progress
 from paramixer.training.callbacks.evaluation import Evaluation, GrowingSteps
 from paramixer.training.callbacks.progress import Display
-from paramixer.training.optimizer import learning_rate
+from paramixer.training.optimizer import cooling_end, learning_rate
 from paramixer.training.options import TrainingOptions
 from paramixer.training.recipe import resolve_training
 from paramixer.training.sizing import describe_budget
@@ -100,6 +100,46 @@ def test_minutes_end_with_a_learning_rate_of_zero_however_few_steps_there_are():
     assert rates[0] == pytest.approx(0.02)
     # Where steps are the budget nothing changes.
     assert learning_rate(options, 9, 400) == pytest.approx(0.2)
+
+
+STALLING = dataclasses.replace(tiny.OPTIONS, schedule="cosine", warmup=0, learning_rate=1e-12, steps=400, patience=2)
+
+
+def test_without_improvement_the_learning_rate_first_falls_to_zero():
+    rates = [learning_rate(STALLING, step, 400, cooling=100) for step in range(100, 126)]
+    assert rates[0] == learning_rate(STALLING, 100, 400)
+    assert all(after < before for before, after in pairwise(rates))
+    assert rates[-1] == 0
+    assert learning_rate(STALLING, 100, 400, cooling=None) == rates[0]
+
+    seen = []
+
+    class Watching(Callback):
+        def on_step(self, loop):
+            seen.append((loop.progress.cooling, loop.optimizer.param_groups[0]["lr"]))
+
+    outcome = pm.fit(tiny.model(), tiny.task(), STALLING, callbacks=[Watching()])
+    assert outcome.stopped == "no improvement in 2 evaluations"
+    (start,) = {cooling for cooling, _ in seen} - {None}
+    assert outcome.steps == len(seen) == cooling_end(start, STALLING) == start + math.ceil(start / 4)
+    # No step at zero: the first one that would have it is not taken.
+    assert 0 < seen[-1][1] < STALLING.learning_rate / 2
+    constant = dataclasses.replace(STALLING, schedule="constant")
+    assert pm.fit(tiny.model(), tiny.task(), constant).steps == start
+
+
+def test_a_run_that_is_interrupted_while_its_rate_falls_ends_with_the_same_bits(tmp_path):
+    class Impatient(Callback):
+        def on_step(self, loop):
+            if loop.progress.cooling is not None:
+                loop.interrupt("enough")
+
+    whole, outcome = tiny.run(tmp_path / "whole", STALLING)
+    with pytest.raises(Interrupted, match="enough"):
+        pm.fit(tiny.model(), tiny.task(), STALLING, folder=tmp_path / "run", seed=5, callbacks=[Impatient()])
+    resumed, again = tiny.run(tmp_path / "run", STALLING, resume=True)
+    assert again.steps == outcome.steps
+    assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
 
 
 def test_timing_a_step_touches_neither_the_model_nor_random_numbers():

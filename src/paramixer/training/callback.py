@@ -51,6 +51,8 @@ class Progress:
     """That mean at ``best_mean_step``."""
     flat: int = 0
     """Evaluations since then."""
+    cooling: int | None = None
+    """The step from which the learning rate falls to zero, as there was no improvement for so long."""
     overfitting: int | None = None
     """The step at which it was noticed that validation gets worse while training gets better."""
     lines: int = 0

@@ -145,7 +145,7 @@ class Loop:
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
-        return learning_rate(self.options, step, self.last_step, self._elapsed())
+        return learning_rate(self.options, step, self.last_step, self._elapsed(), self.progress.cooling)
 
     def _elapsed(self) -> float:
         """Return the share of the minutes that has passed, where the schedule follows it; equal in all processes."""

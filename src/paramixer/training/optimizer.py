@@ -13,7 +13,7 @@ from paramixer.nn.ngrams import row_sparse_names
 from paramixer.training.options import TrainingOptions
 from paramixer.training.row_sparse import RowSparseAdamW
 
-_WARMUP_SHARE = 0.1
+_WARMUP_SHARE, _COOLING_SHARE = 0.1, 0.25
 
 ParameterGroup = dict[str, Any]
 """``params`` and options of the optimizer for them, as torch takes them; ``lr_factor`` scales the learning rate."""
@@ -84,7 +84,18 @@ def set_lr(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate * group.get("lr_factor", 1.0)
 
 
-def learning_rate(options: TrainingOptions, step: int, last: int | None, elapsed: float = 0.0) -> float:
+def cooling_end(start: int, options: TrainingOptions) -> int:
+    """Return the step at which a run ends that has not improved for too long at this one.
+
+    Where the schedule is to end at zero, it gets there first, within a quarter of the steps so far: weights that were
+    taken along at a large rate are a point or two worse than those at its end.
+    """
+    return start + (math.ceil(_COOLING_SHARE * start) if options.schedule == "cosine" else 0)
+
+
+def learning_rate(
+    options: TrainingOptions, step: int, last: int | None, elapsed: float = 0.0, cooling: int | None = None
+) -> float:
     """Return the learning rate of a step.
 
     Args:
@@ -92,9 +103,13 @@ def learning_rate(options: TrainingOptions, step: int, last: int | None, elapsed
         step: counted from 0.
         last: the number of steps of the run, where it is known.
         elapsed: the share of the run's minutes that has passed.
+        cooling: the step at which there had been no improvement for too long.
     """
     assert options.learning_rate is not None
     rate, warmup = options.learning_rate, options.warmup or 0
+    if cooling is not None:
+        end = cooling_end(cooling, options)
+        rate *= (end - step) / max(1, end - cooling)
     if step < warmup:
         # Where minutes are the budget, the warm-up takes a tenth of them at most: the rate must reach zero in time.
         rise = max((step + 1) / warmup, elapsed / _WARMUP_SHARE)

@@ -18,6 +18,7 @@ from paramixer.training.callbacks.progress import Display
 from paramixer.training.inference import predict_split
 from paramixer.training.loop import Loop
 from paramixer.training.metrics import METRICS, compute_metrics
+from paramixer.training.options import TrainingOptions
 from paramixer.training.runs.folder import write_inputs
 
 # Losses of which the mean is taken, and how much worse than the best one it must be to be told.
@@ -108,6 +109,8 @@ class Evaluation(Callback):
         if chosen:
             progress.chosen, progress.best_step = value, progress.step
         self._smooth(progress, loss)
+        if progress.cooling is None and has_stalled(progress, loop.options):
+            progress.cooling = progress.step
         progress.evaluated = progress.step
         for callback in loop.callbacks:
             callback.on_evaluation(loop, metrics, chosen)
@@ -152,6 +155,14 @@ class Evaluation(Callback):
                 "sequences by heart. The best weights are kept. More sequences help, or a smaller network (--set "
                 "model.channels, model.blocks), or --set training.weight_decay=0.2, training.label_smoothing=0.1"
             )
+
+
+def has_stalled(progress: Progress, options: TrainingOptions) -> bool:
+    """Return whether there was no improvement for as many evaluations as the options allow.
+
+    A metric of few sequences is noise, and a loss may rise while the metric still improves: both must be worse.
+    """
+    return bool(options.patience) and min(progress.worse, progress.flat) >= (options.patience or 0)
 
 
 class GrowingSteps:

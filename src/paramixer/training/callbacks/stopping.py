@@ -6,6 +6,7 @@ from paramixer.training.callback import Callback
 from paramixer.training.distributed import any_process
 from paramixer.training.loop import Loop
 from paramixer.training.metrics import METRICS
+from paramixer.training.optimizer import cooling_end
 from paramixer.training.options import parse_goal
 
 
@@ -30,8 +31,7 @@ class Stopping(Callback):
             name, goal = parse_goal(options.until)
             if METRICS[self._metric].has_reached(progress.best, goal):
                 return f"validation reached {name} = {progress.best:.4g}"
-        # A metric of few sequences is noise, and a loss may rise while the metric still improves: both must be worse.
-        worse = min(progress.worse, progress.flat)
-        if options.patience and worse >= options.patience:
-            return f"no improvement in {worse} evaluation{'s' if worse > 1 else ''}"
+        if progress.cooling is not None and progress.step >= cooling_end(progress.cooling, options):
+            many = "s" if (options.patience or 0) > 1 else ""
+            return f"no improvement in {options.patience} evaluation{many}"
         return None

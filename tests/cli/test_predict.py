@@ -233,3 +233,40 @@ def test_no_cell_of_a_csv_is_a_formula_unless_it_is_asked_for():
     assert main(["predict", "run", "new.csv", "--no-escape", "--out", "raw.csv"]) == 0
     with Path("raw.csv").open(newline="") as file:
         assert [row["name"] for row in csv.DictReader(file)] == names
+
+
+@pytest.mark.usefixtures("run")
+def test_another_encoding_than_that_of_training_is_given_by_a_flag(capsys, monkeypatch):
+    Path("latin.csv").write_bytes("review\ncaf\xe9\n".encode("latin-1"))
+    assert main(["predict", "run", "latin.csv"]) == 2
+    assert "--encoding latin-1" in capsys.readouterr().err
+    assert main(["predict", "run", "latin.csv", "--encoding", "latin-1"]) == 0
+    Path("utf.csv").write_text("review\ncaf\xe9\n", encoding="utf-8")
+    latin = Path("predictions.csv").read_text()
+    assert main(["predict", "run", "utf.csv"]) == 0
+    assert Path("predictions.csv").read_text() == latin
+    capsys.readouterr()
+    for encoding, code in (("latin-1", 0), ("utf-8", 2), ("utf-16", 2)):
+        feed(monkeypatch, "caf\xe9\n".encode("latin-1"))
+        assert main(["predict", "run", "-", "--encoding", encoding]) == code
+    assert capsys.readouterr().out.count("\n") == 2
+
+
+@pytest.mark.usefixtures("run")
+def test_texts_of_a_folder_are_named_by_their_path(capsys):
+    for name in ("a/1.txt", "b/1.txt"):
+        Path("folder", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("folder", name).write_text("abc")
+    assert main(["predict", "run", "folder"]) == 0
+    rows = Path("predictions.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["id", "a/1.txt", "b/1.txt"]
+
+
+@pytest.mark.usefixtures("run")
+def test_classes_that_are_not_the_model_s_are_refused(capsys):
+    path = Path("run/model/inputs.json")
+    document = json.loads(path.read_text())
+    document["facts"]["classes"] = document["facts"]["classes"][:1]
+    path.write_text(json.dumps(document))
+    assert main(["predict", "run", "reviews.csv"]) == 2
+    assert "inputs.json names 1 classes, the model beside it has 2; restore both" in capsys.readouterr().err

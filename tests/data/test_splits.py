@@ -91,3 +91,12 @@ def test_validation_is_cut_from_every_class_of_train():
     assert [split == "test" for split in splits] == [name == "test" for name in named]
     cut = [label for label, split in zip(classes, splits, strict=True) if split == "validation"]
     assert (cut.count("rare"), cut.count("common")) == (1, 14)
+
+
+@pytest.mark.parametrize("examples", [1, 2])
+def test_classes_too_small_for_a_split_are_said_to_be(examples):
+    classes = [str(number // examples) for number in range(30)]
+    with pytest.raises(
+        DataError, match=rf"30 sequences have {30 // examples} classes, too few of each for .*validation"
+    ):
+        assign_splits([None] * 30, [""] * 30, Shares(), 0, "a.csv", classes)

@@ -127,3 +127,13 @@ def test_a_full_disk_names_the_file(run, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "write_synced", full)
     with pytest.raises(OSError, match=r"model.pt2 cannot be written: no space is left; nothing was written; free some"):
         export_run(run, "pt2", tmp_path)
+
+
+def test_the_example_opens_a_pt2_with_torch_and_says_what_it_takes(run, tmp_path, capsys):
+    assert main(["export", str(run), "--format", "pt2", "--out", str(tmp_path)]) == 0
+    example = tmp_path / "example.py"
+    expected = [row["prediction"] for row in pm.load(run).predict(TEXTS)]
+    assert run_example(example, *TEXTS, blocked=("onnxruntime",)) == expected
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Answers of an exported model")

@@ -10,10 +10,12 @@ import signal
 import sys
 import types
 
+import numpy as np
 import pytest
 import torch
 
 import paramixer as pm
+from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.errors import TrainingError
 from paramixer.training import fit as fitting
 from paramixer.training.callback import Callback, Interrupted
@@ -401,3 +403,20 @@ def test_a_run_is_not_replaced_and_a_model_must_fit_its_task(tmp_path):
     narrow = pm.Paramixer(pm.ParamixerConfig(layer="paper", length=12, vocabulary=5, outputs=4, channels=6))
     with pytest.raises(ValueError, match="the model has vocabulary=5, order has 6 symbols"):
         fit(narrow, tiny.task(), tiny.OPTIONS, folder=tmp_path / "other")
+
+
+@pytest.mark.parametrize("unit", [1e9, 1e-8])
+def test_values_are_learned_in_any_unit(unit):
+    """Clipping at norm 1 and Adam's epsilon would otherwise stop the learning of large and of small values."""
+    losses = []
+    for scale in (1.0, unit):
+        task = pm.data.load("adding", length=8, train=200, validation=20, test=20)
+        for name, split in task.splits.items():
+            scaled = MemorySequences(
+                [split[index].inputs.numpy() for index in range(len(split))], scale * np.asarray(split.targets)
+            )
+            task = dataclasses.replace(task, **{name: scaled}, metric="mse")
+        settings = pm.resolve(task, training={"steps": 40})
+        outcome = pm.fit(pm.build_model(task, settings), task, settings)
+        losses.append(outcome.test["mse"] / scale**2)
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)

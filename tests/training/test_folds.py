@@ -12,8 +12,11 @@ import pytest
 import paramixer as pm
 from paramixer.cli import main
 from paramixer.data.folds import take_fold
+from paramixer.training.callback import Interrupted
+from paramixer.training.intervals import wilson
+from paramixer.training.runs import folds
 from paramixer.training.runs.folder import RunFolder
-from paramixer.training.runs.folds import SUMMARY, estimate_interval
+from paramixer.training.runs.folds import SUMMARY, _compare, estimate_interval, summarize_folds
 from paramixer.training.runs.run import open_task
 
 
@@ -88,3 +91,45 @@ def test_a_report_has_the_folds_side_by_side_and_other_commands_name_them(table,
     for command in (["evaluate", "run"], ["predict", "run", "a.csv"], ["explain", "run"], ["export", "run"]):
         assert main(command) == 2
         assert "run holds a run for each of 2 folds; name one, such as run/fold-1" in capsys.readouterr().err
+
+
+def make_records(values, others=None, metric="accuracy"):
+    baseline = [{"name": "n-grams", "test": other, "guess": 0.5} for other in others or []]
+    return [
+        {"metric": metric, "test": {metric: value}, "seconds": 1.0, "baseline": baseline[number] if others else None}
+        for number, value in enumerate(values)
+    ]
+
+
+def test_intervals_stay_within_what_a_metric_can_be_and_folds_that_agree_are_not_certain():
+    assert summarize_folds(make_records([0.0, 1.0, 0.0]), 12)["interval"] == [0.0, 1.0]
+    low, high = summarize_folds(make_records([0.5, 0.5, 0.5]), 12)["interval"]
+    assert (low, high) == pytest.approx(wilson(6, 12))
+    low, high = summarize_folds(make_records([0.0, 90.0], metric="mse"), 12)["interval"]
+    assert low == 0
+    assert high > 90
+
+
+@pytest.mark.parametrize(
+    ("metric", "ours", "theirs", "message"),
+    [
+        ("accuracy", [0.7, 0.71, 0.7, 0.72], [0.98] * 4, "The baseline is better by 0.2"),
+        ("mse", [54.0, 55.0, 54.5], [12.0, 12.5, 12.2], "The baseline is better by 42"),
+        ("mse", [12.0, 12.5, 12.2], [54.0, 55.0, 54.5], "The model is better by 42"),
+        ("accuracy", [0.7, 0.9], [0.8, 0.7], "The model did better by 0.050, which may be chance"),
+        ("accuracy", [0.8, 0.7], [0.7, 0.9], "The baseline did better by 0.050, which may be chance"),
+    ],
+)
+def test_the_folds_say_which_is_better(metric, ours, theirs, message):
+    sentence = _compare(summarize_folds(make_records(ours, theirs, metric), 400)["gain"])
+    assert sentence.startswith(message)
+    assert ("train longer" in sentence) == ("baseline is better" in sentence)
+
+
+def test_ctrl_c_names_the_folder_of_all_folds(table, monkeypatch, capsys):
+    def stop(*_, **__):
+        raise Interrupted("stopped by SIGINT; go on with: paramixer train --resume run/fold-1")
+
+    monkeypatch.setattr(folds, "start_run", stop)
+    assert main(["train", table, "--text", "text", "--label", "label", "--folds", "3", "--out", "run"]) == 130
+    assert "paramixer train --resume run\n" in capsys.readouterr().err

@@ -107,6 +107,13 @@ def _cut_all(order: list[int], shares: Shares, source: str, classes: Sequence[st
     parts = {"validation": order[:validation], "test": order[validation : validation + test]}
     if classes is not None:
         parts = _cut_classes(order, classes, {"test": test, "validation": validation})
+        empty = [split for split in parts if not parts[split]]
+        if empty:
+            raise DataError(
+                f"{count} sequences have {len(set(classes))} classes, too few of each for {' and '.join(empty)}: train "
+                "keeps one of every class. Is the column of labels the right one? For numbers give --target value",
+                source,
+            )
     splits = ["train"] * count
     for split, indices in parts.items():
         for index in indices:

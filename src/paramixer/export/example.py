@@ -1,4 +1,7 @@
-"""Answers of an exported model with numpy and onnxruntime only: python example.py "a text" "another"."""
+"""Answers of an exported model without paramixer: python example.py "a text" "another", or "[[1.5], [2]]" for numbers.
+
+It needs numpy and onnxruntime, or torch for a model of --format pt2.
+"""
 
 import json
 import sys
@@ -48,10 +51,22 @@ def predict(run: Callable[[dict[str, np.ndarray]], np.ndarray], raws: list[Any])
     return [preprocessing["classes"][best] for best in answers.argmax(-1)], shares / shares.sum(-1, keepdims=True)
 
 
-if __name__ == "__main__":
+def open_model(path: Path) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+    """Return a function from the model's inputs to its answers."""
+    if path.suffix == ".pt2":
+        import torch
+
+        module = torch.export.load(path).module()
+        return lambda inputs: module(*map(torch.from_numpy, inputs.values())).detach().numpy()
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(folder / preprocessing["model"])
+    session = onnxruntime.InferenceSession(path)
+    return lambda inputs: session.run(None, inputs)[0]
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
     raws = [json.loads(word) for word in sys.argv[1:]] if preprocessing["kind"] == "numbers" else sys.argv[1:]
-    predictions, _ = predict(lambda inputs: session.run(None, inputs)[0], raws)
+    predictions, _ = predict(open_model(folder / preprocessing["model"]), raws)
     print(*predictions, sep="\n")

@@ -26,7 +26,7 @@ class Exported:
     preprocessing: Path
     """How raw input becomes its input."""
     example: Path
-    """A program that needs numpy and onnxruntime only."""
+    """A program that needs numpy and onnxruntime only, or torch for pt2."""
     difference: float
     """The largest difference from the model on the inputs that were compared, relative to answers above 1."""
 

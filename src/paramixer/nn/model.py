@@ -182,6 +182,10 @@ class Paramixer(SequenceModel):
             answer = answer * self.target_std + self.target_mean
         return answer.squeeze(-1) if self.config.target == "value" and self.config.outputs == 1 else answer
 
+    def squared_unit(self) -> float:
+        """Return the variance of the values in training, in whose unit their squared errors are; 1 for classes."""
+        return float(self.target_std.double().square().mean()) if self.config.target == "value" else 1.0
+
     @torch.no_grad()
     def soften(self, temperature: float) -> None:
         """Divide all logits by a temperature from now on: answers are less sure, and the likeliest class stays."""

@@ -24,7 +24,7 @@ from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import permutation
 from paramixer.data.task import Sequences, Task
 from paramixer.training.intervals import measure_interval
-from paramixer.training.metrics import METRICS, compute_loss
+from paramixer.training.metrics import METRICS, compute_loss, format_number
 from paramixer.training.weights import training_weights
 
 # Positions and numbers of the training sequences at most; of larger data a random part is taken.
@@ -87,9 +87,10 @@ class Baseline:
             sequences: how many the train split has.
         """
         part = f" on {self.fitted:,} of {sequences:,} training sequences" if self.fitted < sequences else ""
+        validation, test, guess = (format_number(value, 4) for value in (self.validation, self.test, self.guess))
         return (
-            f"baseline: {self.name}{part}: {self.metric} {self.validation:.4f} on validation, {self.test:.4f} on test; "
-            f"{self.guess_name} {self.guess:.4f}; {self.seconds:.0f} s"
+            f"baseline: {self.name}{part}: {self.metric} {validation} on validation, {test} on test; "
+            f"{self.guess_name} {guess}; {self.seconds:.0f} s"
         )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -151,7 +151,8 @@ class _Run:
         self.evaluation = Evaluation(task, collate, options.evaluate_every, display, options.balance)
         optimizer = build_optimizer(model, options, parameter_groups)
         self.groups = None if parameter_groups is None else describe_groups(model, optimizer)
-        self.loop = Loop(prepared, optimizer, batches, compute_loss, options, accelerator)
+        unit = model.squared_unit() if _is_default_network(model) else 1.0
+        self.loop = Loop(prepared, optimizer, batches, compute_loss, options, accelerator, unit=unit)
 
     def in_memory(self, test: bool) -> Outcome:
         """Train without a file; Ctrl-C raises at once."""
@@ -249,13 +250,11 @@ class _Run:
 
     def _calibrate(self, best: BestInMemory | BestInFolder) -> float:
         """Make the default network as sure as it is right on validation; return its temperature."""
-        model = self.model
-        # The paper's network stays as the paper has it.
-        if self.task.target != "class" or not (isinstance(model, Paramixer) and model.config.layer == "prenorm"):
+        if self.task.target != "class" or not _is_default_network(self.model):
             return 1.0
         temperature = measure_temperature(*self.evaluation.predict(self.loop, self.task.validation, "validation"))
         if temperature > 1:
-            model.soften(temperature)
+            self.model.soften(temperature)
             best.keep(self.loop)
         return temperature
 
@@ -277,6 +276,11 @@ class _Run:
             outcome=outcome,
             baseline=self.baseline,
         )
+
+
+def _is_default_network(model: PretrainedModel) -> TypeGuard[Paramixer]:
+    """Return whether the model is ours: the paper's network is trained as the paper has it, and baselines likewise."""
+    return isinstance(model, Paramixer) and model.config.layer == "prenorm"
 
 
 def _describe(

@@ -36,6 +36,8 @@ class Loop:
         options: complete training options.
         accelerator: device and processes.
         callbacks: called in this order.
+        unit: what the loss is divided by before its gradient is taken, so that neither clipping nor the optimizer's
+            epsilon depend on the unit of values.
     """
 
     def __init__(
@@ -47,8 +49,9 @@ class Loop:
         options: TrainingOptions,
         accelerator: Accelerator,
         callbacks: Sequence[Callback] = (),
+        unit: float = 1.0,
     ) -> None:
-        self.model, self.optimizer, self.batches, self.loss = model, optimizer, batches, loss
+        self.model, self.optimizer, self.batches, self.loss, self.unit = model, optimizer, batches, loss, unit
         self.options, self.accelerator, self.callbacks = options, accelerator, tuple(callbacks)
         self.progress = Progress(batch=batches.per_step)
         self.busy = 0.0
@@ -86,7 +89,7 @@ class Loop:
                 with autocast(self.accelerator, self.options.precision):
                     answers = call_model(self.model, batch)
                 loss = self.loss(answers, batch.targets, batch.weights, self.options.label_smoothing) * weight
-                self.accelerator.backward(loss)
+                self.accelerator.backward(loss / self.unit)
             total += loss.detach()
         mean = float(self.accelerator.reduce(total, "mean")) if self.accelerator.num_processes > 1 else float(total)
         if not math.isfinite(mean):

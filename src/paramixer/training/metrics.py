@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ class Metric:
 
     measure: Callable[[Tensor, Tensor], float]
     higher_is_better: bool
+    most: float = 1.0
+    """The largest value that there is; the least is 0."""
 
     def is_better(self, one: float, other: float | None) -> bool:
         """Return whether the first is better; NaN never is."""
@@ -77,9 +80,15 @@ METRICS = {
     "balanced_accuracy": Metric(_balanced_accuracy, True),
     "error": Metric(_error, False),
     "roc_auc": Metric(_roc_auc, True),
-    "mse": Metric(_mse, False),
-    "loss": Metric(lambda answers, targets: float(compute_loss(answers, targets)), False),
+    "mse": Metric(_mse, False, math.inf),
+    "loss": Metric(lambda answers, targets: float(compute_loss(answers, targets)), False, math.inf),
 }
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits behind the point, or with one more in all where it is larger or smaller."""
+    usual = value == 0 or 10**-digits <= abs(value) < 1000
+    return f"{value:.{digits}f}" if usual else f"{value:.{digits + 1}g}"
 
 
 def compute_loss(

@@ -101,7 +101,13 @@ def load(folder: str | Path) -> TrainedModel:
     """
     path = run_folder.find_model_folder(Path(folder))
     info, _ = run_folder.read_inputs(path)
-    return TrainedModel(load_model(path).eval(), info)
+    model = load_model(path).eval()
+    if info.target == "class" and len(info.classes) != model.config.outputs:
+        raise ValueError(
+            f"{path / run_folder.INPUTS} names {len(info.classes)} classes, the model beside it has "
+            f"{model.config.outputs}; restore both from one run"
+        )
+    return TrainedModel(model, info)
 
 
 @torch.no_grad()

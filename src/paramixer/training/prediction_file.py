@@ -12,6 +12,7 @@ from typing import BinaryIO, Literal, TextIO
 from paramixer.data.errors import DataError
 from paramixer.data.formats import unlabeled
 from paramixer.data.formats.cells import parse_sequence
+from paramixer.data.formats.encodings import check_encoding, is_ascii_compatible
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import TaskInfo
 from paramixer.training.prediction import Row, load, make_row, run_model
@@ -33,6 +34,7 @@ def predict_file(
     format: Format = "text",
     text: str | None = None,
     id_column: str | None = None,
+    encoding: str | None = None,
     proba: bool = False,
     windows: bool = False,
     escape: bool = True,
@@ -51,6 +53,7 @@ def predict_file(
         format: of the stream.
         text: column of the sequences; by default that of the training data.
         id_column: column that names them, copied to the output; by default that of the training data, or id.
+        encoding: of texts; by default that of the training data, or UTF-8.
         proba: whether a row has the probabilities of all classes, in columns probability_CLASS.
         windows: whether inputs longer than the model are read whole, in windows; by default they are cut, as they were
             in training.
@@ -69,7 +72,7 @@ def predict_file(
         raise ValueError(f"{run} predicts a value and has no probabilities; leave out --proba")
     summary = InputSummary(trained.info.length)
     with (
-        _open_inputs(file, format, trained.info, text, id_column) as (id_name, raw),
+        _open_inputs(file, format, trained.info, text, id_column, encoding) as (id_name, raw),
         _open_output(out, format, escape) as write,
     ):
         inputs = read_inputs(progress(raw, "predicting"), trained.info, summary, windows)
@@ -101,13 +104,18 @@ def _open_output(out: Path | TextIO, format: Format, escape: bool) -> AbstractCo
 
 @contextmanager
 def _open_inputs(
-    file: Path | BinaryIO, format: Format, info: TaskInfo, text: str | None, id_column: str | None
+    file: Path | BinaryIO,
+    format: Format,
+    info: TaskInfo,
+    text: str | None,
+    id_column: str | None,
+    encoding: str | None,
 ) -> Iterator[tuple[str, Iterator[RawInput]]]:
     """Give the name of the column of ids, and the raw inputs."""
     if isinstance(file, Path):
-        yield _name_ids(file, info, id_column), _read_file(file, info, text, id_column)
+        yield _name_ids(file, info, id_column, encoding), _read_file(file, info, text, id_column, encoding)
     elif format == "text":
-        yield "id", _read_lines(file, info)
+        yield "id", _read_lines(file, info, encoding)
     else:
         # A table is read more than once: for its names, to infer what a column holds, and row by row.
         with tempfile.TemporaryDirectory() as folder:
@@ -115,26 +123,31 @@ def _open_inputs(
             with copy.open("wb") as target:
                 shutil.copyfileobj(file, target)
             try:
-                yield _name_ids(copy, info, id_column), _read_file(copy, info, text, id_column)
+                yield _name_ids(copy, info, id_column, encoding), _read_file(copy, info, text, id_column, encoding)
             except DataError as error:
                 raise DataError(str(error).replace(str(copy), _STDIN)) from error
 
 
-def _name_ids(file: Path, info: TaskInfo, id_column: str | None) -> str:
-    return unlabeled.find_id_column(file, info, id_column) or "id"
+def _name_ids(file: Path, info: TaskInfo, id_column: str | None, encoding: str | None) -> str:
+    return unlabeled.find_id_column(file, info, id_column, encoding) or "id"
 
 
-def _read_file(file: Path, info: TaskInfo, text: str | None, id_column: str | None) -> Iterator[RawInput]:
-    for place, name, value in unlabeled.read_values(file, info, text, id_column):
+def _read_file(
+    file: Path, info: TaskInfo, text: str | None, id_column: str | None, encoding: str | None
+) -> Iterator[RawInput]:
+    for place, name, value in unlabeled.read_values(file, info, text, id_column, encoding):
         yield RawInput(name, value, place)
 
 
-def _read_lines(stream: BinaryIO, info: TaskInfo) -> Iterator[RawInput]:
+def _read_lines(stream: BinaryIO, info: TaskInfo, encoding: str | None) -> Iterator[RawInput]:
     """Yield every line: a text, or the numbers that it lists."""
+    name = check_encoding(encoding or info.settings.get("encoding") or "utf-8")
+    if not is_ascii_compatible(name):
+        raise DataError(f"its lines cannot be told apart in {name}; convert it to utf-8 first", _STDIN)
     for number, line in enumerate(stream):
         place = f"{_STDIN}, line {number + 1}"
         try:
-            value = line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\r\n")
+            value = line.decode("utf-8-sig" if (number, name) == (0, "utf-8") else name).rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise DataError(f"byte {error.start} is not UTF-8; convert it first", place) from error
+            raise DataError(f"byte {error.start} is not {name}; give its encoding with --encoding", place) from error
         yield RawInput(str(number), parse_sequence(value, info.features is not None, "line", place), place)

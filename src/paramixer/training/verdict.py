@@ -9,7 +9,7 @@ from torch import Tensor
 
 from paramixer.training.baseline import Baseline
 from paramixer.training.intervals import Interval, measure_difference, measure_interval
-from paramixer.training.metrics import METRICS, compute_metrics
+from paramixer.training.metrics import METRICS, compute_metrics, format_number
 from paramixer.training.runs.record import Outcome
 
 
@@ -37,10 +37,15 @@ def measure_intervals(metrics: Mapping[str, float], answers: Tensor, targets: Te
     return {name: interval for name, interval in measured.items() if interval is not None}
 
 
+def describe_interval(low: float, high: float) -> str:
+    """Return a 95 % interval in words."""
+    return f"95 % interval {format_number(low)} to {format_number(high)}"
+
+
 def describe_metric(name: str, value: float, interval: Interval | None = None) -> str:
     """Return a metric with its 95 % interval."""
-    sure = "" if interval is None else f" (95 % interval {_round(interval[0])} to {_round(interval[1])})"
-    return f"{name.replace('_', ' ')} {_round(value)}{sure}"
+    sure = "" if interval is None else f" ({describe_interval(*interval)})"
+    return f"{name.replace('_', ' ')} {format_number(value)}{sure}"
 
 
 def describe_metrics(values: Mapping[str, float], intervals: Mapping[str, Interval]) -> str:
@@ -69,7 +74,7 @@ def give_verdict(
     result = f"test {describe_metrics(test, intervals)}"
     if baseline is None:
         return result
-    result += f"; {baseline.name} {_round(baseline.test)}; {baseline.guess_name} {_round(baseline.guess)}"
+    result += f"; {baseline.name} {format_number(baseline.test)}; {baseline.guess_name} {format_number(baseline.guess)}"
     return result + _compare(metric, test[metric], baseline, answers, targets)
 
 
@@ -77,28 +82,31 @@ def _compare(metric: str, value: float, baseline: Baseline, answers: Tensor, tar
     interval = None
     if baseline.answers is not None and len(baseline.answers) == len(targets):
         interval = measure_difference(metric, answers, baseline.answers, targets)
+    name = baseline.name
     if not METRICS[metric].is_better(value, baseline.guess):
         guess = "answering the mean" if baseline.guess_name == "mean" else "answering the largest class"
+        if METRICS[metric].is_better(baseline.test, baseline.guess) and interval is not None and interval.high < 0:
+            return (
+                f"\nThe model is no better than always {guess}, and the baseline ({name}) is: labels and columns fit. "
+                f"Train longer (--minutes) or with more sequences{_keep_simple(baseline)}"
+            )
         return (
             f"\nThe model is no better than always {guess}. Check that labels and columns are right, then train "
             "longer (--minutes) or with more sequences"
         )
     if interval is None or interval.low > 0:
         return ""
-    name = baseline.name
     if interval.high >= 0:
-        rounded = f"{_round(interval.value)} (95 % interval {_round(interval.low)} to {_round(interval.high)})"
-        return f"\nThe model and the baseline ({name}) are about equal: the difference is {rounded}"
-    gap = f"{_round(-interval.value)} (95 % interval {_round(-interval.high)} to {_round(-interval.low)})"
+        difference = f"{format_number(interval.value)} ({describe_interval(interval.low, interval.high)})"
+        return f"\nThe model and the baseline ({name}) are about equal: the difference is {difference}"
+    gap = f"{format_number(-interval.value)} ({describe_interval(-interval.high, -interval.low)})"
     return (
         f"\nThe baseline ({name}) is better by {gap}. Train longer (--minutes), with more sequences or a greater "
-        f"--length where inputs are cut{_keep_simple(name)}"
+        f"--length where inputs are cut{_keep_simple(baseline)}"
     )
 
 
-def _keep_simple(name: str) -> str:
-    return "; or keep the simple model: --model ngrams" if name == "n-grams" else "; or use the simple model"
-
-
-def _round(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.4g}"
+def _keep_simple(baseline: Baseline) -> str:
+    # Only classes are predicted by the baseline that the command line has.
+    has_model = baseline.name == "n-grams" and baseline.guess_name == "majority"
+    return "; or keep the simple model: --model ngrams" if has_model else "; or use such a simple model"

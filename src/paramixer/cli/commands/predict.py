@@ -21,6 +21,7 @@ def predict(
     text: str | None = None,
     id_column: Annotated[str | None, Parameter(name="--id")] = None,
     format: Literal["text", "csv", "tsv", "jsonl", "fasta"] | None = None,
+    encoding: str | None = None,
     no_escape: Switch = False,
     batch: int = 32,
 ) -> None:
@@ -37,6 +38,7 @@ def predict(
         text: Column of the sequences. By default that of the training data.
         id_column: Column that names them, copied to the output. By default that of the training data, or id.
         format: What standard input holds. By default text: one input in each line.
+        encoding: Of texts, such as latin-1. By default that of the training data, or UTF-8.
         no_escape: Write texts to csv as they are. By default those that a spreadsheet would execute, which begin with
             =, +, -, @, a tab or a carriage return, get a single quote in front; numbers never do.
         batch: Batch size.
@@ -62,6 +64,7 @@ def predict(
             format=format or "text",
             text=text,
             id_column=id_column,
+            encoding=encoding,
             proba=proba,
             windows=windows,
             escape=not no_escape,

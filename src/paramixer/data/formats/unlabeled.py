@@ -67,11 +67,11 @@ def read_values(
     yield from _read_raw(source, info, text, id, _choose_encoding(info, encoding))
 
 
-def find_id_column(source: Path, info: TaskInfo, id: str | None = None) -> str | None:
+def find_id_column(source: Path, info: TaskInfo, id: str | None = None, encoding: str | None = None) -> str | None:
     """Return the column of a table that names its sequences; None if there is none, or the source is no table."""
     if not tables.is_table(source):
         return None
-    table = tables.open_tables([source], _choose_encoding(info, None))
+    table = tables.open_tables([source], _choose_encoding(info, encoding))
     return _find_id_column(table.read_names(), info, id, source)
 
 
@@ -106,7 +106,7 @@ def _read_raw(
             if decoder is not None and name.lower().endswith(decoder.suffixes):
                 yield place, name, decoder.decode(content(), place)
             elif decoder is None and name.lower().endswith(texts.SUFFIXES):
-                yield place, texts.name_text(name), texts.decode_text(content(), encoding, source, name)
+                yield place, name, texts.decode_text(content(), encoding, source, name)
     elif decoder is not None and source.name.lower().endswith(decoder.suffixes):
         yield str(source), source.name, decoder.decode(media.read_file(source, str(source)), str(source))
     elif source.name.lower().endswith(texts.SUFFIXES):

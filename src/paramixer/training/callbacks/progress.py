@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from paramixer.training.callback import Callback
 from paramixer.training.loop import Loop
+from paramixer.training.metrics import format_number
 from paramixer.training.runs.record import Outcome
 
 Tick = Callable[[int], None]
@@ -112,7 +113,9 @@ class ConsoleDisplay(Display):
     def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
         """Print a line that stays."""
         self._validation_loss = metrics["loss"]
-        self._metric = _join(*(f"{describe_name(name)} {metrics[name]:.4f}" for name in metrics if name != "loss"))
+        self._metric = _join(
+            *(f"{describe_name(name)} {format_number(metrics[name], 4)}" for name in metrics if name != "loss")
+        )
         self._read_loss(loop)
         best = " (best)" if improved else ""
         self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
@@ -127,7 +130,7 @@ class ConsoleDisplay(Display):
         """Print the result."""
         self._print(
             f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
-            f"{outcome.metric} {outcome.validation:.4f}"
+            f"{outcome.metric} {format_number(outcome.validation, 4)}"
         )
         if outcome.verdict:
             self._print(outcome.verdict)
@@ -155,8 +158,10 @@ class ConsoleDisplay(Display):
     def _describe_losses(self, loop: Loop) -> str:
         """Return epoch, step, losses and metric, as a line of a log begins."""
         steps = f"step {loop.progress.step}" + (f"/{loop.last_step}" if loop.last_step else "")
-        training = "" if self._loss is None else f"training loss {self._loss:.4f}"
-        validation = "" if self._validation_loss is None else f"validation loss {self._validation_loss:.4f}"
+        training = "" if self._loss is None else f"training loss {format_number(self._loss, 4)}"
+        validation = (
+            "" if self._validation_loss is None else f"validation loss {format_number(self._validation_loss, 4)}"
+        )
         return f"{_describe_epoch(loop)}, {steps}: {_join(training, validation, self._metric)}"
 
     def _describe_rate(self) -> str:
@@ -195,14 +200,10 @@ def _describe_epoch(loop: Loop) -> str:
 def _describe_pair(training: float | None, validation: float | None, name: str) -> str:
     """Return both losses in few characters."""
     if validation is None:
-        return "" if training is None else f"loss {_shorten(training)}"
+        return "" if training is None else f"loss {format_number(training, 4)}"
     if training is None:
-        return f"{name} loss {_shorten(validation)}"
-    return f"loss {_shorten(training)}/{_shorten(validation)} ({name})"
-
-
-def _shorten(number: float) -> str:
-    return f"{number:.4f}" if abs(number) < 1000 else f"{number:.3g}"
+        return f"{name} loss {format_number(validation, 4)}"
+    return f"loss {format_number(training, 4)}/{format_number(validation, 4)} ({name})"
 
 
 def describe_name(metric: str) -> str:

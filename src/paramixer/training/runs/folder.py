@@ -18,7 +18,8 @@ _CONFIG_FORMAT = 2
 # A comment, so that the command line reads the file as it is.
 _HEADER_START = "# paramixer run, format "
 _HEADER = f"{_HEADER_START}{_CONFIG_FORMAT}\n"
-_INPUTS = "inputs.json"
+INPUTS = "inputs.json"
+"""Beside a model: what it was trained on."""
 # A vocabulary of words is long.
 _MOST_INPUTS_BYTES = 2**28
 _METRICS = {"kind": "format", "format": FORMAT}
@@ -162,12 +163,12 @@ def write_inputs(folder: Path, task: Task) -> None:
     """Write inputs.json: vocabulary, classes, length and settings of the task, beside the model."""
     info = {name: getattr(task, name) for name in TaskInfo.__dataclass_fields__}
     document: dict[str, Any] = {"format": FORMAT, "fingerprint": task.fingerprint, "facts": TaskInfo(**info).document()}
-    replace_file(folder / _INPUTS, (json.dumps(document, indent=1) + "\n").encode())
+    replace_file(folder / INPUTS, (json.dumps(document, indent=1) + "\n").encode())
 
 
 def read_inputs(folder: Path) -> tuple[TaskInfo, str]:
     """Return what a model was trained on, and the fingerprint of its data."""
-    path = folder / _INPUTS
+    path = folder / INPUTS
     try:
         document = read_json(path, _MOST_INPUTS_BYTES)
     except FileNotFoundError:

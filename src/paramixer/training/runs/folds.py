@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,12 @@ from rich.table import Table
 from paramixer.data.folds import check_folds, take_fold
 from paramixer.data.task import Task
 from paramixer.files import replace_file
-from paramixer.training.intervals import Interval
+from paramixer.training.callback import Interrupted
+from paramixer.training.intervals import Interval, wilson
+from paramixer.training.metrics import METRICS, format_number
 from paramixer.training.runs.folder import FORMAT, RunFolder
 from paramixer.training.runs.run import RunSettings, resume_run, start_run
+from paramixer.training.verdict import describe_interval
 
 SUMMARY = "folds.json"
 """Holds the estimate of all folds."""
@@ -44,29 +49,50 @@ def run_folds(settings: RunSettings, folder: Path, task: Task, console: Console)
         if not (run.record.is_file() and run.read_record()["finished"]):
             console.print(f"fold {fold} of {folds}", style="bold", highlight=False)
             if run.record.is_file():
-                resume_run(run.path, console=console)
+                with _naming(folder, run.path):
+                    resume_run(run.path, console=console)
             else:
                 part = dataclasses.replace(settings, fold=fold)
-                start_run(part, run.path, task=take_fold(task, fold, folds, settings.seed), console=console)
+                with _naming(folder, run.path):
+                    start_run(part, run.path, task=take_fold(task, fold, folds, settings.seed), console=console)
         records.append(run.read_record())
-    summary = summarize_folds(records)
+    # Every sequence is in the test split of one fold.
+    summary = summarize_folds(records, sum(len(split) for split in task.splits.values()))
     replace_file(folder / SUMMARY, (json.dumps(summary, indent=1) + "\n").encode())
     _print_summary(summary, settings, console)
     return summary
 
 
-def summarize_folds(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the mean of the folds' metrics on test with its 95 % interval, and the same of the baseline."""
+@contextmanager
+def _naming(folder: Path, run: Path) -> Iterator[None]:
+    """Let an interruption name the folder of all folds, with which to go on."""
+    try:
+        yield
+    except Interrupted as error:
+        raise Interrupted(str(error).replace(str(run), str(folder))) from None
+
+
+def summarize_folds(records: list[dict[str, Any]], tested: int) -> dict[str, Any]:
+    """Return the mean of the folds' metrics on test with its 95 % interval, and the same of the baseline.
+
+    Args:
+        records: of the folds.
+        tested: sequences of all their test splits.
+    """
     metric = records[0]["metric"]
     values = [record["test"][metric] for record in records]
-    summary: dict[str, Any] = {"format": FORMAT, "metric": metric, "folds": len(records), **_describe(values)}
+    mean, interval = float(np.mean(values)), estimate_interval(values)
+    summary: dict[str, Any] = {"format": FORMAT, "metric": metric, "folds": len(records)}
+    summary |= {"mean": mean, "interval": list(_bound(metric, interval, mean, tested)), "values": values}
     baselines = [record.get("baseline") for record in records]
     if all(baseline is not None for baseline in baselines):
         others = [baseline["test"] for baseline in baselines if baseline is not None]
         guesses = [baseline["guess"] for baseline in baselines if baseline is not None]
         names = dict.fromkeys(baseline["name"] for baseline in baselines if baseline is not None)
         summary["baseline"] = {"name": ", ".join(names), **_describe(others), "guess": float(np.mean(guesses))}
-        summary["difference"] = _describe([value - other for value, other in zip(values, others, strict=True)])
+        sign = 1 if METRICS[metric].higher_is_better else -1
+        # Above zero the model is better, whatever the metric.
+        summary["gain"] = _describe([sign * (value - other) for value, other in zip(values, others, strict=True)])
     return {**summary, "seconds": sum(record["seconds"] for record in records)}
 
 
@@ -84,8 +110,34 @@ def estimate_interval(values: list[float]) -> Interval:
     return mean - width, mean + width
 
 
+def _bound(metric: str, interval: Interval, mean: float, tested: int) -> Interval:
+    """Return an interval within what the metric can be, and of a share no narrower than its test sequences allow.
+
+    Folds that happen to agree say nothing: three folds of four sequences may each have two right.
+    """
+    low, high = interval
+    if metric in ("accuracy", "error"):
+        least, most = wilson(round(mean * tested), tested)
+        low, high = min(low, least), max(high, most)
+    return max(low, 0.0), min(high, METRICS[metric].most)
+
+
 def _describe(values: list[float]) -> dict[str, Any]:
     return {"mean": float(np.mean(values)), "interval": list(estimate_interval(values)), "values": values}
+
+
+def _compare(gain: dict[str, Any]) -> str:
+    """Return which of model and baseline is better, by how much, and whether the folds can tell."""
+    low, high = gain["interval"]
+    better = "model" if gain["mean"] >= 0 else "baseline"
+    # As the better one sees it.
+    ends = (low, high) if better == "model" else (-high, -low)
+    amount = format_number(abs(gain["mean"]))
+    interval = describe_interval(*ends)
+    if low <= 0 <= high:
+        return f"The {better} did better by {amount}, which may be chance ({interval})."
+    advice = "" if better == "model" else "; train longer (--minutes), with more sequences, or keep the simple model"
+    return f"The {better} is better by {amount} ({interval}){advice}."
 
 
 def _print_summary(summary: dict[str, Any], settings: RunSettings, console: Console) -> None:
@@ -99,15 +151,15 @@ def _print_summary(summary: dict[str, Any], settings: RunSettings, console: Cons
         for (_, row), value in zip(rows, [*baseline["values"], baseline["mean"]], strict=True):
             row.append(value)
     for name, row in rows:
-        table.add_row(name, *(f"{value:.4f}" for value in row))
+        table.add_row(name, *(format_number(value, 4) for value in row))
     console.print(table)
     low, high = summary["interval"]
-    lines = [f"{metric} {summary['mean']:.3f} (95 % interval {low:.3f} to {high:.3f}, of {summary['folds']} folds)"]
+    mean = format_number(summary["mean"])
+    lines = [f"{metric} {mean} ({describe_interval(low, high)}, of {summary['folds']} folds)"]
     if baseline is not None:
-        low, high = summary["difference"]["interval"]
-        lines[0] += f"; {baseline['name']} {baseline['mean']:.3f}; guess {baseline['guess']:.3f}"
-        if low <= 0 <= high:
-            lines.append("The model and the baseline are about equal.")
+        others = ((baseline["name"], baseline["mean"]), ("guess", baseline["guess"]))
+        lines[0] += "".join(f"; {name} {format_number(value)}" for name, value in others)
+        lines.append(_compare(summary["gain"]))
     lines.append(
         "This estimates how well a model does that is trained like these. For one model to use, train without --folds: "
         f"paramixer train {Path(settings.task).name}"

@@ -1,0 +1,33 @@
+"""What the site does to pages before and after mkdocs: records beside docs/, and roles in docstrings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+# Pages name pictures of records by where they are in the repository, outside of docs/.
+_RECORD = re.compile(r"\]\(\.\./results/([\w./-]+)\)")
+# A role such as :func:`fit` or :class:`~package.Name`, after Markdown has made the name code.
+_ROLE = re.compile(r":(?:py:)?(?:class|func|meth|mod|attr|data):<code>~?([\w.]*?)</code>")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pictures that pages take from results/."""
+    for page in Path(config.docs_dir).rglob("*.md"):
+        for name in sorted(set(_RECORD.findall(page.read_text(encoding="utf-8")))):
+            files.append(File.generated(config, f"records/{name}", abs_src_path=str(ROOT / "results" / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Point to the pictures of records where the site has them."""
+    return _RECORD.sub(r"](records/\1)", markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Show roles as the names that they hold."""
+    return _ROLE.sub(lambda role: f"<code>{role[1].rpartition('.')[2]}</code>", html)

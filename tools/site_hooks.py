@@ -1,4 +1,4 @@
-"""What the site does to pages before and after mkdocs: records beside docs/, and roles in docstrings."""
+"""What the site does to pages before and after mkdocs: records beside docs/, roles in docstrings, numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 _RECORD = re.compile(r"\]\(\.\./results/([\w./-]+)\)")
 # A role such as :func:`fit` or :class:`~package.Name`, after Markdown has made the name code.
 _ROLE = re.compile(r":(?:py:)?(?:class|func|meth|mod|attr|data):<code>~?([\w.]*?)</code>")
+
+# The space in 16 384 and in 5 %, and what must be left alone: code and tags.
+_NUMBER_SPACE = re.compile(r"(?<=\d) (?=%|\d{3}(?!\d))")
+_NO_TEXT = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]*>)", re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -29,5 +33,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Show roles as the names that they hold."""
-    return _ROLE.sub(lambda role: f"<code>{role[1].rpartition('.')[2]}</code>", html)
+    """Show roles as the names that they hold, and keep numbers on one line."""
+    html = _ROLE.sub(lambda role: f"<code>{role[1].rpartition('.')[2]}</code>", html)
+    parts = _NO_TEXT.split(html)
+    parts[::2] = [_NUMBER_SPACE.sub("&nbsp;", text) for text in parts[::2]]
+    return "".join(parts)

@@ -30,7 +30,7 @@ paramixer train adding --print-config
 and give it back with `--config`. In Python the same names are keywords of `pm.resolve`, section by section:
 `pm.resolve(task, model={{"hidden": 8}}, training={{"patience": 5}})`.
 
-A dash in the column "default" means that the recipe, the data or the task decides.
+Where no default is named, the recipe, the data or the task decides.
 """
 
 
@@ -52,23 +52,21 @@ def make_commands() -> str:
 
 
 def make_settings() -> str:
-    """Return the page of all settings, a table for each section."""
+    """Return the page of all settings, section by section."""
     parts = [_SETTINGS_HEAD]
     for section, keys in groupby(known_keys().values(), key=lambda key: key.section):
         title, _, remark = _SECTIONS[section].partition(": ")
         parts.append(f"\n## {title}\n")
         if remark:
             parts.append(f"{remark[0].upper()}{remark[1:]}.\n")
-        parts.append("| setting | type | default | meaning |\n| --- | --- | --- | --- |")
-        parts.extend(map(_make_row, keys))
+        parts.extend(map(_make_line, keys))
         parts.append("")
     return "\n".join(parts)
 
 
-def _make_row(key: Key) -> str:
-    default = "-" if key.default is None else f"`{_format_default(key.default)}`"
-    cells = (f"`{key.name}`", _format_type(key.type), default, _strip_markup(key.documentation))
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _make_line(key: Key) -> str:
+    default = "" if key.default is None else f", default `{_format_default(key.default)}`"
+    return f"- `{key.name}`, {_format_type(key.type)}{default}: {_strip_markup(key.documentation)}"
 
 
 PAGES = {"commands.md": make_commands, "settings.md": make_settings}

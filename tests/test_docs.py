@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -118,6 +119,7 @@ def test_a_page_works_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     """Snippets and commands in the order of the page, then the commands in running text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
+    docs_files.write_all(tmp_path)
     torch.manual_seed(0)
     namespace: dict[str, object] = {}
     done = []
@@ -126,8 +128,11 @@ def test_a_page_works_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
             exec(compile(code, str(page), "exec"), namespace)
             continue
         for _, *words in split_commands(re.findall(r"^paramixer .+$", code, re.MULTILINE)):
-            assert main(shrink(words)) == 0, (words, capsys.readouterr().err)
             done.append(words)
+            if "<" in words:
+                words, (_, source) = words[:-2], words[-2:]
+                monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(source).read_bytes()), "utf-8"))
+            assert main(shrink(words)) == 0, (words, capsys.readouterr().err)
     for _, *words in read_commands(page, "paramixer"):
         assert words in done or main(shrink(words)) == 0, (words, capsys.readouterr().err)
 

@@ -72,6 +72,15 @@ def test_every_public_name_is_in_the_reference():
     assert set(pm.__all__) - {"__version__", "data"} | {"definitions", "Task"} <= documented
 
 
+def test_every_variable_of_the_environment_is_in_the_reference():
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    read = re.compile(r"(?:environ|getenv)\W.{0,12}?\"(PARAMIXER_[A-Z_]+)\"")
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".cpp", ".h")]
+    names = {name for path in sources for name in read.findall(path.read_text())}
+    assert {"PARAMIXER_BACKEND", "PARAMIXER_DATA", "PARAMIXER_CACHE"} <= names
+    assert names <= set(re.findall(r"`(PARAMIXER_\w+)`", page))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)

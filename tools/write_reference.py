@@ -31,6 +31,15 @@ and give it back with `--config`. In Python the same names are keywords of `pm.r
 `pm.resolve(task, model={{"hidden": 8}}, training={{"patience": 5}})`.
 
 Where no default is named, the recipe, the data or the task decides.
+
+## The environment
+
+- `PARAMIXER_CACHE`: the folder of prepared data; by default `paramixer` in your cache folder.
+- `PARAMIXER_DATA`: a folder in which the data of a task is searched by the task's name, where no source is given.
+- `PARAMIXER_BACKEND`: `auto`, `cpu`, `triton` or `reference`; which backend serves the operators.
+- `PARAMIXER_CACHE_BYTES`: how much freed memory the CPU backend keeps for the next step.
+- `PARAMIXER_AUTOTUNE`: `0` takes fixed tiles on a GPU instead of measuring them.
+- `OMP_NUM_THREADS`: threads of the CPU backend and of torch.
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages name pictures of records by where they are in the repository, outside of docs/.
+# Pages in docs/ name pictures of records by where they are in the repository.
 _RECORD = re.compile(r"\]\(\.\./results/([\w./-]+)\)")
 # A role such as :func:`fit` or :class:`~package.Name`, after Markdown has made the name code.
 _ROLE = re.compile(r":(?:py:)?(?:class|func|meth|mod|attr|data):<code>~?([\w.]*?)</code>")
@@ -21,14 +21,16 @@ _NO_TEXT = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]*>)", re.DOTALL)
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pictures that pages take from results/."""
-    for page in Path(config.docs_dir).rglob("*.md"):
+    for page in Path(config.docs_dir).glob("*.md"):
         for name in sorted(set(_RECORD.findall(page.read_text(encoding="utf-8")))):
             files.append(File.generated(config, f"records/{name}", abs_src_path=str(ROOT / "results" / name)))
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Point to the pictures of records where the site has them."""
+    if "/" in page.file.src_uri:
+        return markdown
     return _RECORD.sub(r"](records/\1)", markdown)
 
 

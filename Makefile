@@ -7,7 +7,7 @@ KERNELS := $(wildcard src/paramixer/ops/csrc/*)
 SANITIZED := .venv-sanitize
 INTERPRETED := .venv-triton
 
-.PHONY: setup test test-slow test-triton fuzz check-results demo walkthroughs lint bench reproduce docs sanitize clean
+.PHONY: setup test test-slow test-triton fuzz check-results demo walkthroughs lint bench reproduce docs docs-serve figures sanitize clean
 
 setup: $(INSTALLED)
 
@@ -61,7 +61,16 @@ bench: setup
 reproduce: setup
 	$(BIN)/python -m experiments all --scale cpu
 
+# The site, from disk: build/site/index.html. A warning, such as a link that leads nowhere, is an error.
 docs: setup
+	$(BIN)/python tools/write_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-serve: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
+# Draws the figures of the docs again and runs every snippet and command of the pages.
+figures: setup
 	for figure in protocols network pathfinder; do $(BIN)/python -m experiments figure-$$figure --docs docs || exit 1; done
 	$(BIN)/python -m pytest tests/test_docs.py
 

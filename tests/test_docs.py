@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -16,7 +17,11 @@ import docs_files
 from paramixer.cli import main
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# These pages write the files that their commands read, so that a reader can follow them from top to bottom.
+FOLLOWED = [page for page in PAGES if page.parent.name in ("guides", "explanation", "reference")]
+FOLLOWED += [ROOT / "docs" / name for name in ("index.md", "tutorial.md")]
+SEPARATE = [page for page in PAGES if page not in FOLLOWED and page.name != "contributing.md"]
 # Placeholders, and what takes several processes or hours; they are tested elsewhere.
 PLACEHOLDERS = re.compile(r"\b(NAME|WHAT|RUN|FILE|COMMAND|KEY=VALUE)\b|\.\.\.")
 GENERATED = ("adding", "order", "listops", "pathfinder")
@@ -31,7 +36,12 @@ def read_commands(page: Path, program: str) -> list[list[str]]:
     blocks = re.findall(rf"^{program} .+$", "\n".join(read_snippets(page, "bash")), re.MULTILINE)
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     inline = [" ".join(found.split()) for found in re.findall(rf"`({program} [^`]+)`", text)]
-    lines = [line.split(" #")[0].strip() for line in (*blocks, *inline)]
+    return split_commands([*blocks, *inline])
+
+
+def split_commands(lines: list[str]) -> list[list[str]]:
+    """Return the words of each line without its comment, each line once; those with placeholders are left out."""
+    lines = [line.split(" #")[0].strip() for line in lines]
     return [shlex.split(line) for line in dict.fromkeys(lines) if not PLACEHOLDERS.search(line)]
 
 
@@ -81,7 +91,7 @@ def mark_slow(pages: list[Path]) -> list[object]:
     return [pytest.param(page, marks=[pytest.mark.slow] * (page.name == "export.md"), id=page.name) for page in pages]
 
 
-@pytest.mark.parametrize("page", mark_slow([page for page in PAGES if read_snippets(page, "python")]))
+@pytest.mark.parametrize("page", mark_slow([page for page in SEPARATE if read_snippets(page, "python")]))
 def test_snippets_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
@@ -91,7 +101,7 @@ def test_snippets_run_in_order(page, tmp_path, monkeypatch):
         exec(compile(code, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", mark_slow([page for page in PAGES if read_commands(page, "paramixer")]))
+@pytest.mark.parametrize("page", mark_slow([page for page in SEPARATE if read_commands(page, "paramixer")]))
 def test_every_command_of_a_page_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
@@ -102,6 +112,56 @@ def test_every_command_of_a_page_works(page, tmp_path, monkeypatch, capsys):
     assert main([*shrink(["train", "adding"]), "--out", "runs/demo-1"]) == 0
     for _, *words in read_commands(page, "paramixer"):
         assert main(shrink(words)) == 0, (words, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.stem)
+def test_a_page_works_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+    """Snippets and commands in the order of the page, then the commands in running text."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARAMIXER_CACHE", str(tmp_path / "cache"))
+    docs_files.write_all(tmp_path)
+    torch.manual_seed(0)
+    namespace: dict[str, object] = {}
+    done = []
+    for language, code in re.findall(r"```(python|bash)\n(.*?)```", page.read_text(), re.DOTALL):
+        if language == "python":
+            exec(compile(code, str(page), "exec"), namespace)
+            continue
+        for _, *words in split_commands(re.findall(r"^paramixer .+$", code, re.MULTILINE)):
+            done.append(words)
+            if "<" in words:
+                words, (_, source) = words[:-2], words[-2:]
+                monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(source).read_bytes()), "utf-8"))
+            assert main(shrink(words)) == 0, (words, capsys.readouterr().err)
+    for _, *words in read_commands(page, "paramixer"):
+        assert words in done or main(shrink(words)) == 0, (words, capsys.readouterr().err)
+
+
+# Runs in a process of its own: modules beside those of the package would stay for the tests after it.
+_AS_PART_OF_THE_PACKAGE = """
+import importlib, sys
+from pathlib import Path
+for folder in Path("src/paramixer").rglob("*"):
+    if folder.is_dir() and folder.name != "__pycache__":
+        package = ".".join(folder.relative_to("src").parts)
+        importlib.import_module(package).__path__.append(str(folder))
+exec(compile(Path("page.py").read_text(), "contributing.md", "exec"))
+"""
+
+
+def test_the_worked_examples_for_contributors_work(tmp_path):
+    """A block with a title is a file of the package; the others run with these files in their places."""
+    page = (ROOT / "docs" / "contributing.md").read_text()
+    files = re.findall(r'```python title="([\w/.]+)"\n(.*?)```', page, re.DOTALL)
+    assert len(files) >= 3
+    for name, code in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(code)
+    (tmp_path / "page.py").write_text("\n".join(read_snippets(ROOT / "docs" / "contributing.md", "python")))
+    done = subprocess.run(
+        [sys.executable, "-c", _AS_PART_OF_THE_PACKAGE], cwd=tmp_path, env=os.environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

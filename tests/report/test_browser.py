@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +19,11 @@ from paramixer.report.page import RunSection, render_page
 from paramixer.report.wording import show_invisible
 from report.runs import HOSTILE, KINDS
 
-webdriver = pytest.importorskip("selenium.webdriver")
-from selenium.webdriver import ActionChains, Keys  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
+pytest.importorskip("selenium")
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
 
 pytestmark = pytest.mark.slow
-
-_FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync --window-size=1200,900"
-)
 
 
 class Page:
@@ -65,21 +57,6 @@ class Page:
     def pixels(self, selector: str) -> np.ndarray:
         self.ask("arguments[0].scrollIntoView()", self.find(selector))
         return np.asarray(Image.open(io.BytesIO(self.find(selector).screenshot_as_png)).convert("RGB")).astype(int)
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[object]:
-    browser, control = shutil.which("chromium"), shutil.which("chromedriver")
-    if browser is None or control is None:
-        pytest.skip("needs Chromium and its driver (Debian: chromium, chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for flag in _FLAGS.split():
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(control))
-    yield browser
-    browser.quit()
 
 
 @pytest.fixture

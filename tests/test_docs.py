@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
@@ -193,6 +194,29 @@ def test_named_targets_are_in_the_makefile():
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", "\n".join(page.read_text() for page in PAGES), re.MULTILINE))
     assert {"demo", "test"} <= named <= targets
     assert {"setup", "test", "test-slow", "check-results", "demo", "lint", "bench", "reproduce", "docs"} <= targets
+
+
+def test_results_on_files_are_those_of_the_records():
+    """Tables outside of the generated pages repeat what the walkthroughs reached; a row has the title of its run."""
+    runs = [
+        run
+        for path in sorted((ROOT / "results" / "walkthroughs").glob("*.json"))
+        for run in json.loads(path.read_text())["runs"]
+    ]
+    assert len(runs) == 7
+    readme = (ROOT / "README.md").read_text()
+    for run in runs:
+        # Of the longer windows both know everything.
+        row = f"| {run['title']} | {run['test']:.3f} | {run['baseline']['test']:.3f} |"
+        assert (row in readme) == ("4 096" not in run["title"]), row
+    (reviews,) = (run for run in runs if run["title"] == "IMDB reviews")
+    assert reviews["verdict"] in readme
+    texts = (ROOT / "docs" / "guides" / "texts.md").read_text()
+    for run in runs:
+        if run["title"] in ("movie reviews", "IMDB reviews", "arXiv documents"):
+            low, high = run["interval"]
+            row = f"| {run['test']:.3f} ({low:.3f} to {high:.3f}) | {run['baseline']['test']:.3f} |"
+            assert row in texts, row
 
 
 def test_links_between_pages_lead_somewhere():

@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from experiments import quick
 from experiments.cells import Cell, Overrides, settings_key
+from experiments.quick import run as quick
 from experiments.records import StoredRun, find_final, find_run, read_runs, write_run
 from paramixer.baselines import registry
 from paramixer.bench.rendering import Table, render

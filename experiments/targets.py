@@ -10,7 +10,7 @@ from typing import Any
 from experiments.cells import CDIL, CHORD, DEFAULT
 from experiments.records import StoredRun
 from paramixer.bench.rendering import Table
-from paramixer.training.metrics import METRICS
+from paramixer.training.assessment.metrics import METRICS
 
 
 @dataclass(frozen=True)

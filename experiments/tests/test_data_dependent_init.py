@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import paramixer as pm
-from experiments.data_dependent_init import scale_by_data
-from experiments.initializations import Initialization, initialize
+from experiments.quick.data_dependent_init import scale_by_data
+from experiments.quick.initializations import Initialization, initialize
 
 
 def build(pooling: str, **fields: object) -> pm.Paramixer:

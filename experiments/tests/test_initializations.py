@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import paramixer as pm
-from experiments.initializations import (
+from experiments.quick.initializations import (
     INITIALIZATIONS,
     Initialization,
     average_links_,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paramixer as pm
-from experiments.parameter_groups import compute_factor, group_parameters
+from experiments.quick.parameter_groups import compute_factor, group_parameters
 
 
 @pytest.mark.parametrize(("length", "factor"), [(12, 1.0), (300, 1.0), (1000, 0.3), (4096, 0.07)])

@@ -10,7 +10,7 @@ import pytest
 from experiments import figures, records
 from experiments.cells import CDIL, CHORD, DEFAULT, Sources, override, settings_key
 from experiments.plan import EXPERIMENTS
-from experiments.quick import resolve_quick
+from experiments.quick.run import resolve_quick
 from experiments.reproduce import Name, Options, list_cells
 from experiments.tests.small import TINY
 from paramixer.training.runs.run import RunSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import quick
 from experiments.cells import override
+from experiments.quick import run as quick
 from experiments.tests.small import TINY
 from paramixer.cli import main
 from paramixer.recipes import PRESETS

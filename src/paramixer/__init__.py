@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from paramixer.training.fit import fit
     from paramixer.training.optimizer import build_optimizer
     from paramixer.training.options import TrainingOptions
-    from paramixer.training.prediction import load
+    from paramixer.training.prediction.trained_model import load
     from paramixer.training.recipe import resolve
     from paramixer.training.row_sparse import clip_gradients
 
@@ -82,7 +82,7 @@ _PUBLIC = {
     "explain": ("attribution", "explain"),
     "fit": ("training.fit", "fit"),
     "link_mix": ("ops", "link_mix"),
-    "load": ("training.prediction", "load"),
+    "load": ("training.prediction.trained_model", "load"),
     "paramix": ("ops", "paramix"),
     "preset": ("recipes.presets", "preset"),
     "release_memory": ("ops", "release_memory"),

@@ -21,7 +21,7 @@ SURFACE = {
     "--baseline --no-baseline --batch --learning-rate --device --folds --out --seed --resume --config --set "
     "--print-config --help-all",
     "evaluate": "RUN --split --batch",
-    "predict": "RUN FILE --out --proba --windows --text --id --format --no-escape --batch",
+    "predict": "RUN FILE --out --proba --windows --text --id --format --encoding --no-escape --batch",
     "explain": "RUN --index --split --file --input --text --position --target --window --out",
     "report": "RUNS --out --sequences --batch",
     "export": "RUN --format --out --tolerance",

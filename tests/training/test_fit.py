@@ -18,11 +18,11 @@ import paramixer as pm
 from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.errors import TrainingError
 from paramixer.training import fit as fitting
+from paramixer.training.assessment.metrics import compute_loss
 from paramixer.training.callback import Callback, Interrupted
 from paramixer.training.callbacks.evaluation import Evaluation
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.fit import fit
-from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import learning_rate
 from paramixer.training.options import TrainingOptions
 from paramixer.training.runs.folder import RunFolder

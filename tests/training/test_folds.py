@@ -12,8 +12,8 @@ import pytest
 import paramixer as pm
 from paramixer.cli import main
 from paramixer.data.folds import take_fold
+from paramixer.training.assessment.intervals import wilson
 from paramixer.training.callback import Interrupted
-from paramixer.training.intervals import wilson
 from paramixer.training.runs import folds
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.folds import SUMMARY, _compare, estimate_interval, summarize_folds

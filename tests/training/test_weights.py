@@ -11,9 +11,9 @@ import torch
 from paramixer import data
 from paramixer.data.errors import DataError
 from paramixer.data.storage.in_memory import MemorySequences
+from paramixer.training.assessment.metrics import compute_loss, compute_metrics
 from paramixer.training.batches import Collate, TrainingBatches
 from paramixer.training.fit import fit
-from paramixer.training.metrics import compute_loss, compute_metrics
 from paramixer.training.weights import training_weights
 from tests.training import tiny
 

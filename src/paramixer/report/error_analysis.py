@@ -18,10 +18,10 @@ from torch import Tensor
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import Sequences, Task
 from paramixer.nn.pretrained import PretrainedModel
+from paramixer.training.assessment.metrics import compute_metrics
 from paramixer.training.batches import build_collate
 from paramixer.training.distributed import build_accelerator
 from paramixer.training.inference import predict_split
-from paramixer.training.metrics import compute_metrics
 
 _CALIBRATION_BINS = 10
 # Mistakes listed on the page.

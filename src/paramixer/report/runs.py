@@ -10,8 +10,8 @@ from typing import Any
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import Task
 from paramixer.nn.pretrained import PretrainedModel
+from paramixer.training.assessment.metrics import METRICS
 from paramixer.training.factory import load_model
-from paramixer.training.metrics import METRICS
 from paramixer.training.runs.folder import NO_MODEL, RunFolder
 from paramixer.training.runs.run import open_task
 

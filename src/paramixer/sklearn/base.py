@@ -22,7 +22,7 @@ from paramixer.data.vocabulary import Vocabulary
 from paramixer.sklearn import inputs
 from paramixer.sklearn.history import History
 from paramixer.sklearn.weighting import hold_out, select_samples, weigh_by_copies
-from paramixer.training.baseline import fit_baseline
+from paramixer.training.assessment.baseline import fit_baseline
 from paramixer.training.batches import Collate
 from paramixer.training.callbacks.progress import ConsoleDisplay, Display
 from paramixer.training.distributed import build_accelerator

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from paramixer.sklearn.base import SequenceEstimator, TrainingData, document
-from paramixer.training.prediction import call_features, softmax
+from paramixer.training.prediction.trained_model import call_features, softmax
 
 
 class _ClassEstimator(SequenceEstimator):

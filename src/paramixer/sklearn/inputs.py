@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from paramixer.data.formats.in_memory_columns import find_labels, is_missing, read_column, refuse_missing
+from paramixer.data.formats.tabular.in_memory_columns import find_labels, is_missing, read_column, refuse_missing
 
 Kind = Literal["texts", "sequences", "table"]
 """What an estimator was fitted on: texts; sequences of any length; or rows that are all equally long, which keep
@@ -17,7 +17,7 @@ scikit-learn's conventions."""
 
 
 def infer_kind(X: Any) -> Kind:
-    """Return what samples are, as :func:`paramixer.data.formats.in_memory_columns.read_column` returned them."""
+    """Return what samples are, as ``in_memory_columns.read_column`` returned them."""
     if isinstance(X, np.ndarray) and X.ndim == 3:
         return "sequences"
     if not isinstance(X, list | tuple):

@@ -16,9 +16,11 @@ from paramixer.errors import TrainingError
 from paramixer.nn.model import Paramixer
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import read_recipe
-from paramixer.training.baseline import Baseline
+from paramixer.training.assessment.baseline import Baseline
+from paramixer.training.assessment.calibration import measure_temperature
+from paramixer.training.assessment.metrics import compute_loss
+from paramixer.training.assessment.verdict import score_test
 from paramixer.training.batches import TrainingBatches, build_collate
-from paramixer.training.calibration import measure_temperature
 from paramixer.training.callback import Callback
 from paramixer.training.callbacks.checkpoint import Checkpoints, find_latest
 from paramixer.training.callbacks.evaluation import BestInFolder, BestInMemory, Evaluation
@@ -31,7 +33,6 @@ from paramixer.training.distributed import build_accelerator, prepare_model
 from paramixer.training.factory import count_parameters
 from paramixer.training.loop import Loop
 from paramixer.training.memory import check_step
-from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import ParameterGroup, build_optimizer, describe_groups
 from paramixer.training.options import TrainingOptions, parse_goal
 from paramixer.training.recipe import (
@@ -46,7 +47,6 @@ from paramixer.training.recipe import (
 from paramixer.training.runs.baseline_file import read_baseline, write_answers
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome, build_record
-from paramixer.training.verdict import score_test
 from paramixer.training.weights import training_weights
 
 
@@ -81,8 +81,8 @@ def fit(
         settings: written to config.yaml and to the record.
         parameter_groups: groups of the model's parameters, as torch's optimizers take them; ``lr_factor`` scales the
             learning rate of a group, and what is in no group is not trained. To resume, pass them again.
-        baseline: of :func:`paramixer.training.baseline.fit_baseline`, for record and verdict. A run that is resumed
-            keeps the one that it was started with.
+        baseline: of :func:`paramixer.training.assessment.baseline.fit_baseline`, for record and verdict. A run that is
+            resumed keeps the one that it was started with.
         test: whether the model is evaluated on test in the end.
     """
     check_match(model.config, task)

@@ -13,10 +13,10 @@ import torch
 
 from paramixer.data.task import Task
 from paramixer.nn.pretrained import PretrainedModel
+from paramixer.training.assessment.metrics import compute_loss
 from paramixer.training.batches import TrainingBatches, build_collate
 from paramixer.training.distributed import autocast, build_accelerator
 from paramixer.training.loop import call_model
-from paramixer.training.metrics import compute_loss
 from paramixer.training.optimizer import build_optimizer
 from paramixer.training.options import TrainingOptions
 

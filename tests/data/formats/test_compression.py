@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import compression, fasta, tables
+from paramixer.data.formats import compression, fasta
+from paramixer.data.formats.tabular import tables
 
 PACK = {
     ".gz": gzip.compress,

@@ -73,7 +73,7 @@ def test_fasta_arrays_and_folders_are_read(tmp_path):
     (tmp_path / "folder").mkdir()
     write(tmp_path / "folder" / "one.txt", "cab")
     write(tmp_path / "folder" / "README", "not a text")
-    assert read(tmp_path / "folder", TEXTS) == [("one", [2, 6, 4, 5])]
+    assert read(tmp_path / "folder", TEXTS) == [("one.txt", [2, 6, 4, 5])]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])

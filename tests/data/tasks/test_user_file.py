@@ -216,7 +216,7 @@ def test_preparing_twice_reads_nothing_and_any_setting_prepares_anew(tmp_path, c
     ):
         load("own", path, **options)
     assert len(list(cache_folder.glob("own-*"))) == 6
-    monkeypatch.setattr("paramixer.data.formats.tables.read", None)
+    monkeypatch.setattr("paramixer.data.formats.tabular.tables.read", None)
     assert load("own", path).fingerprint == first.fingerprint
 
 

@@ -47,7 +47,7 @@ def predict(
 
     from paramixer.cli.console import CommandConsole
     from paramixer.data.progress import show_progress
-    from paramixer.training.prediction_file import predict_file
+    from paramixer.training.prediction.prediction_file import predict_file
 
     is_stdin = str(file) == "-"
     if str(file).startswith("-") and not is_stdin:

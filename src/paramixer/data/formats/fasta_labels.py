@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import tables
-from paramixer.data.formats.cells import parse_label
 from paramixer.data.formats.compression import strip_suffix
 from paramixer.data.formats.fasta import Record
+from paramixer.data.formats.tabular import tables
+from paramixer.data.formats.tabular.cells import parse_label
 from paramixer.data.splits import SPLIT_NAMES
 
 _KEYS = ("label", "class", "target", "y")

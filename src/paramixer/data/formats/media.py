@@ -13,7 +13,7 @@ from paramixer.data.errors import DataError
 from paramixer.data.formats import audio, picture_sequences
 from paramixer.data.formats.audio import AudioDecoder
 from paramixer.data.formats.picture_sequences import PictureDecoder
-from paramixer.data.formats.tables import Tables
+from paramixer.data.formats.tabular.tables import Tables
 from paramixer.data.vocabulary import BYTES, Vocabulary
 
 IMAGES, SOUNDS = "images", "sounds"

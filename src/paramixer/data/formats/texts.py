@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import class_folders, compression, tables
+from paramixer.data.formats import class_folders, compression
 from paramixer.data.formats.encodings import make_decode_error
+from paramixer.data.formats.tabular import tables
 from paramixer.data.samples import Sample
 from paramixer.data.splits import parse_split
 

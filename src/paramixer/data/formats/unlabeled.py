@@ -12,22 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import (
-    alphabets,
-    archives,
-    arrays,
-    fasta,
-    infer_columns,
-    media,
-    tables,
-    text_tables,
-    texts,
-)
-from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_numbers, parse_sequence
-from paramixer.data.formats.columns import find_columns, join_names
+from paramixer.data.formats import alphabets, archives, arrays, fasta, media, texts
 from paramixer.data.formats.encodings import check_encoding
-from paramixer.data.formats.tables import Tables
-from paramixer.data.formats.text_tables import Lines
+from paramixer.data.formats.tabular import infer_columns, tables, text_tables
+from paramixer.data.formats.tabular.cells import LOOK_AHEAD, are_number_lists, parse_numbers, parse_sequence
+from paramixer.data.formats.tabular.columns import find_columns, join_names
+from paramixer.data.formats.tabular.tables import Tables
+from paramixer.data.formats.tabular.text_tables import Lines
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import AMINO_ACIDS
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from paramixer.data.task import Sequences, Task
 from paramixer.nn.pretrained import PretrainedModel
+from paramixer.training.assessment.metrics import METRICS, compute_metrics
 from paramixer.training.batches import Collate
 from paramixer.training.callback import Callback, Progress
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.inference import predict_split
 from paramixer.training.loop import Loop
-from paramixer.training.metrics import METRICS, compute_metrics
 from paramixer.training.options import TrainingOptions
 from paramixer.training.runs.folder import write_inputs
 

@@ -10,9 +10,9 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from paramixer.training.assessment.metrics import format_number
 from paramixer.training.callback import Callback
 from paramixer.training.loop import Loop
-from paramixer.training.metrics import format_number
 from paramixer.training.runs.record import Outcome
 
 Tick = Callable[[int], None]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from paramixer.training.assessment.metrics import METRICS
 from paramixer.training.callback import Callback
 from paramixer.training.distributed import any_process
 from paramixer.training.loop import Loop
-from paramixer.training.metrics import METRICS
 from paramixer.training.optimizer import cooling_end
 from paramixer.training.options import parse_goal
 

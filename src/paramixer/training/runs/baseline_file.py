@@ -6,7 +6,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from paramixer.files import replace_file
-from paramixer.training.baseline import Baseline
+from paramixer.training.assessment.baseline import Baseline
 from paramixer.training.runs.folder import RunFolder
 
 

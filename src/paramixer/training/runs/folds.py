@@ -16,12 +16,12 @@ from rich.table import Table
 from paramixer.data.folds import check_folds, take_fold
 from paramixer.data.task import Task
 from paramixer.files import replace_file
+from paramixer.training.assessment.intervals import Interval, wilson
+from paramixer.training.assessment.metrics import METRICS, format_number
+from paramixer.training.assessment.verdict import describe_interval
 from paramixer.training.callback import Interrupted
-from paramixer.training.intervals import Interval, wilson
-from paramixer.training.metrics import METRICS, format_number
 from paramixer.training.runs.folder import FORMAT, RunFolder
 from paramixer.training.runs.run import RunSettings, resume_run, start_run
-from paramixer.training.verdict import describe_interval
 
 SUMMARY = "folds.json"
 """Holds the estimate of all folds."""

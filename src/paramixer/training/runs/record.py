@@ -12,8 +12,8 @@ import torch
 from paramixer import machine
 from paramixer.data.task import Task
 from paramixer.nn.config import SequenceConfig
-from paramixer.training.baseline import Baseline
-from paramixer.training.intervals import Interval
+from paramixer.training.assessment.baseline import Baseline
+from paramixer.training.assessment.intervals import Interval
 
 
 @dataclass(frozen=True)

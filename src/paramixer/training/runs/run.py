@@ -23,23 +23,23 @@ from paramixer.files import WriteError
 from paramixer.nn.config import ParamixerConfig
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import Recipe
-from paramixer.training.baseline import Baseline, fit_baseline
+from paramixer.training.assessment.baseline import Baseline, fit_baseline
+from paramixer.training.assessment.intervals import Interval
+from paramixer.training.assessment.metrics import compute_metrics
+from paramixer.training.assessment.verdict import measure_intervals
 from paramixer.training.batches import build_collate
 from paramixer.training.callback import Callback, Interrupted
 from paramixer.training.callbacks.progress import ConsoleDisplay, Display
-from paramixer.training.closed_form import fit_ngrams
 from paramixer.training.distributed import build_accelerator
 from paramixer.training.factory import build_model, count_parameters, load_model
 from paramixer.training.fit import fit
 from paramixer.training.inference import predict_split
-from paramixer.training.intervals import Interval
-from paramixer.training.metrics import compute_metrics
 from paramixer.training.recipe import PARAMIXER, Resolved, check_settings, resolve
+from paramixer.training.runs.closed_form import fit_ngrams
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
 from paramixer.training.sizing import describe_budget, describe_size
 from paramixer.training.timing import measure_step
-from paramixer.training.verdict import measure_intervals
 
 _QUIET = Console(quiet=True)
 

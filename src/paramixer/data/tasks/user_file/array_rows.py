@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import arrays
-from paramixer.data.formats.tables import name_files
+from paramixer.data.formats.tabular.tables import name_files
 from paramixer.data.tasks.user_file.opened import Opened, Options
 from paramixer.data.vocabulary import BYTES
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import archives, class_folders, media, texts
-from paramixer.data.formats.tables import name_files
+from paramixer.data.formats.tabular.tables import name_files
 from paramixer.data.samples import Sample
 from paramixer.data.tasks.user_file.opened import LONGEST, Opened, Options
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from paramixer.data.errors import DataError
 from paramixer.data.formats import fasta, fasta_labels
 from paramixer.data.formats.fasta import DNA, PROTEIN, Letters
-from paramixer.data.formats.tables import name_files, name_split
+from paramixer.data.formats.tabular.tables import name_files, name_split
 from paramixer.data.samples import Sample
 from paramixer.data.splits import parse_split
 from paramixer.data.tasks.user_file.opened import Opened, Options

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import alphabets, infer_columns, media, tables
-from paramixer.data.formats.cells import LOOK_AHEAD, are_number_lists, parse_label, parse_sequence, parse_weight
+from paramixer.data.formats import alphabets, media
+from paramixer.data.formats.tabular import infer_columns, tables
+from paramixer.data.formats.tabular.cells import LOOK_AHEAD, are_number_lists, parse_label, parse_sequence, parse_weight
 from paramixer.data.samples import Sample
 from paramixer.data.splits import parse_split
 from paramixer.data.tasks.user_file.opened import LONGEST, Opened, Options

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from paramixer.data.definition import Definition
 from paramixer.data.errors import DataError, check_integer
-from paramixer.data.formats import arrays, fasta, tables
+from paramixer.data.formats import arrays, fasta
 from paramixer.data.formats.encodings import check_encoding
 from paramixer.data.formats.picture_sequences import parse_size
+from paramixer.data.formats.tabular import tables
 from paramixer.data.preparation import write_samples
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.splits import Shares

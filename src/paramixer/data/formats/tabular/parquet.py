@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats.columns import find_columns, make_open_error
+from paramixer.data.formats.tabular.columns import find_columns, make_open_error
 from paramixer.extras import needed_for
 
 with needed_for("parquet"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from paramixer.training.metrics import METRICS, compute_loss, compute_metrics
+from paramixer.training.assessment.metrics import METRICS, compute_loss, compute_metrics
 
 
 def test_accuracy_and_error_count_answers():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import tables, text_tables
+from paramixer.data.formats.tabular import tables, text_tables
 
 _FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -23,8 +23,8 @@ from paramixer.baselines import registry
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import permutation
 from paramixer.data.task import Sequences, Task
-from paramixer.training.intervals import measure_interval
-from paramixer.training.metrics import METRICS, compute_loss, format_number
+from paramixer.training.assessment.intervals import measure_interval
+from paramixer.training.assessment.metrics import METRICS, compute_loss, format_number
 from paramixer.training.weights import training_weights
 
 # Positions and numbers of the training sequences at most; of larger data a random part is taken.

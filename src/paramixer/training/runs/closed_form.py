@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from paramixer.data.task import Sequences, Task
+from paramixer.training.assessment.metrics import METRICS, compute_metrics
+from paramixer.training.assessment.verdict import score_test
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.factory import count_parameters
-from paramixer.training.metrics import METRICS, compute_metrics
 from paramixer.training.runs.folder import RunFolder, write_inputs
 from paramixer.training.runs.record import Outcome, build_record
-from paramixer.training.verdict import score_test
 from paramixer.training.weights import training_weights
 
 if TYPE_CHECKING:

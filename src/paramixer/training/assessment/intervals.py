@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paramixer.training.metrics import METRICS, is_right
+from paramixer.training.assessment.metrics import METRICS, is_right
 
 # The quantile of the normal distribution that belongs to 95 %.
 _NORMAL = 1.959963984540054

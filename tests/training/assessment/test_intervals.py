@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from paramixer.training.intervals import _weigh, measure_difference, measure_interval, wilson
-from paramixer.training.metrics import METRICS
+from paramixer.training.assessment.intervals import _weigh, measure_difference, measure_interval, wilson
+from paramixer.training.assessment.metrics import METRICS
 
 
 def test_wilson_gives_the_textbook_values():

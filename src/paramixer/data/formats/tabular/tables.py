@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import compression, text_tables
-from paramixer.data.formats.columns import join_names
-from paramixer.data.formats.dataset_folders import SPLITS_FILE, is_dataset_folder, read_split_names
-from paramixer.data.formats.text_tables import Lines
+from paramixer.data.formats import compression
+from paramixer.data.formats.tabular import text_tables
+from paramixer.data.formats.tabular.columns import join_names
+from paramixer.data.formats.tabular.dataset_folders import SPLITS_FILE, is_dataset_folder, read_split_names
+from paramixer.data.formats.tabular.text_tables import Lines
 from paramixer.data.splits import SPLIT_NAMES
 
 SPLIT = "split"
@@ -124,11 +125,11 @@ def read_names(path: Path, encoding: str = "utf-8") -> list[str]:
     kind = _require_kind(path)
     if kind == _PARQUET:
         # Only these kinds need pyarrow.
-        from paramixer.data.formats import parquet
+        from paramixer.data.formats.tabular import parquet
 
         return parquet.read_names(path)
     if kind == _DATASET or kind in _ARROW:
-        from paramixer.data.formats import arrow_tables
+        from paramixer.data.formats.tabular import arrow_tables
 
         return arrow_tables.read_names(path)
     lines = Lines(path, encoding)
@@ -148,11 +149,11 @@ def read(
     """
     kind = _require_kind(path)
     if kind == _PARQUET:
-        from paramixer.data.formats import parquet
+        from paramixer.data.formats.tabular import parquet
 
         return parquet.read_rows(path, wanted, nulls)
     if kind == _DATASET or kind in _ARROW:
-        from paramixer.data.formats import arrow_tables
+        from paramixer.data.formats.tabular import arrow_tables
 
         return arrow_tables.read_rows(path, wanted, nulls)
     lines = Lines(path, encoding)

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paramixer.data.formats.in_memory_columns import list_samples
+from paramixer.data.formats.tabular.in_memory_columns import list_samples
 from paramixer.data.samples import Item
 from paramixer.data.task import TaskInfo
 from paramixer.nn.pretrained import PretrainedModel
@@ -21,7 +21,7 @@ from paramixer.nn.sequence_model import SequenceModel
 from paramixer.training.batches import Batch, build_collate
 from paramixer.training.factory import load_model
 from paramixer.training.loop import call_model
-from paramixer.training.raw_inputs import InputSummary, ModelInput, RawInput, read_inputs
+from paramixer.training.prediction.raw_inputs import InputSummary, ModelInput, RawInput, read_inputs
 from paramixer.training.runs import folder as run_folder
 
 # Among so many batches, sequences of similar length are predicted together.

@@ -14,11 +14,11 @@ from paramixer.data.splits import SPLITS
 from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
-from paramixer.training import baseline as baselines
-from paramixer.training.baseline import Baseline, describe_signal, fit_baseline
+from paramixer.training.assessment import baseline as baselines
+from paramixer.training.assessment.baseline import Baseline, describe_signal, fit_baseline
+from paramixer.training.assessment.verdict import give_verdict
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.run import RunSettings, resume_run, start_run
-from paramixer.training.verdict import give_verdict
 
 TRAINING = {"steps": 4, "batch": 4, "evaluate_every": 2}
 

@@ -10,7 +10,7 @@ from pyarrow import feather
 
 from paramixer.data import load
 from paramixer.data.errors import DataError
-from paramixer.data.formats import tables
+from paramixer.data.formats.tabular import tables
 
 ROWS = {"text": [f"a longer text, number {i}" for i in range(300)], "label": [i % 2 for i in range(300)]}
 NAME = "data-00000-of-00001.arrow"

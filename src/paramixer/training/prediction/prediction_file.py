@@ -11,13 +11,13 @@ from typing import BinaryIO, Literal, TextIO
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import unlabeled
-from paramixer.data.formats.cells import parse_sequence
 from paramixer.data.formats.encodings import check_encoding, is_ascii_compatible
+from paramixer.data.formats.tabular.cells import parse_sequence
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.task import TaskInfo
-from paramixer.training.prediction import Row, load, make_row, run_model
-from paramixer.training.prediction_output import Write, check_place, open_stream, open_writer
-from paramixer.training.raw_inputs import InputSummary, RawInput, read_inputs
+from paramixer.training.prediction.output import Write, check_place, open_stream, open_writer
+from paramixer.training.prediction.raw_inputs import InputSummary, RawInput, read_inputs
+from paramixer.training.prediction.trained_model import Row, load, make_row, run_model
 
 Format = Literal["text", "csv", "tsv", "jsonl", "fasta"]
 """What standard input holds; "text" has an input in each line."""

@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from experiments.data_dependent_init import SEQUENCES, scale_by_data
-from experiments.initializations import Initialization, initialize
-from experiments.parameter_groups import group_parameters
+from experiments import callers_run
+from experiments.quick.data_dependent_init import SEQUENCES, scale_by_data
+from experiments.quick.initializations import Initialization, initialize
+from experiments.quick.parameter_groups import group_parameters
 from paramixer.data.rng import permutation
 from paramixer.data.task import Task
 from paramixer.nn.config import ParamixerConfig
@@ -24,17 +25,14 @@ from paramixer.nn.paper import PaperParamixer
 from paramixer.nn.pretrained import PretrainedModel
 from paramixer.recipes import read_recipe
 from paramixer.training.batches import build_collate, load_batches
-from paramixer.training.callback import Callback, Interrupted
+from paramixer.training.callback import Callback
 from paramixer.training.factory import build_model
-from paramixer.training.fit import fit
 from paramixer.training.recipe import Resolved
-from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
 from paramixer.training.runs.run import RunSettings
 
 QUICK = "quick"
-_RECIPES = Path(__file__).parent / "recipes" / QUICK
-_RESUME = "python -m experiments"
+_RECIPES = Path(__file__).parent / "recipes"
 
 
 @dataclass(frozen=True)
@@ -62,24 +60,17 @@ def train(settings: RunSettings, folder: Path, *, callbacks: Sequence[Callback] 
     task = settings.load_task()
     quick = resolve_quick(task, settings)
     model = build_quick(task, quick, settings.seed)
-    complete = dataclasses.replace(
-        settings.complete(quick.resolved), init=dataclasses.asdict(quick.init), resume_with=_RESUME
+    return callers_run.train(
+        model,
+        task,
+        settings,
+        quick.resolved,
+        folder,
+        init=dataclasses.asdict(quick.init),
+        parameter_groups=group_parameters(model, quick.lr_factors, task.length),
+        callbacks=callbacks,
+        test=test,
     )
-    try:
-        return fit(
-            model,
-            task,
-            quick.resolved,
-            folder=folder,
-            seed=settings.seed,
-            resume=RunFolder(folder).config.is_file(),
-            callbacks=callbacks,
-            settings=complete.document(),
-            parameter_groups=group_parameters(model, quick.lr_factors, task.length),
-            test=test,
-        )
-    except Interrupted as error:
-        raise Interrupted(f"stopped by {error}; go on with: {_RESUME}") from None
 
 
 def resolve_quick(task: Task, settings: RunSettings) -> QuickSettings:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from paramixer.data.errors import DataError
-from paramixer.data.formats import dataset_folders
-from paramixer.data.formats.columns import find_columns, make_open_error
-from paramixer.data.formats.parquet import UNREADABLE, read_values
+from paramixer.data.formats.tabular import dataset_folders
+from paramixer.data.formats.tabular.columns import find_columns, make_open_error
+from paramixer.data.formats.tabular.parquet import UNREADABLE, read_values
 from paramixer.extras import needed_for
 
 with needed_for("Arrow files"):

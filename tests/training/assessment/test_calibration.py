@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import paramixer as pm
 from paramixer.cli import main
-from paramixer.training.calibration import measure_temperature
+from paramixer.training.assessment.calibration import measure_temperature
 from paramixer.training.runs.folder import RunFolder
 
 

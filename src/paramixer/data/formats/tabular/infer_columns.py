@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import media
-from paramixer.data.formats.cells import LOOK_AHEAD
-from paramixer.data.formats.columns import join_names
-from paramixer.data.formats.tables import Tables
+from paramixer.data.formats.tabular.cells import LOOK_AHEAD
+from paramixer.data.formats.tabular.columns import join_names
+from paramixer.data.formats.tabular.tables import Tables
 from paramixer.data.splits import SPLIT_NAMES
 
 # Groups of names. The first group of which the table has exactly one name is taken.

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from paramixer.training.baseline import Baseline
-from paramixer.training.intervals import Interval, measure_difference, measure_interval
-from paramixer.training.metrics import METRICS, compute_metrics, format_number
+from paramixer.training.assessment.baseline import Baseline
+from paramixer.training.assessment.intervals import Interval, measure_difference, measure_interval
+from paramixer.training.assessment.metrics import METRICS, compute_metrics, format_number
 from paramixer.training.runs.record import Outcome
 
 

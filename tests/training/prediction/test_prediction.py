@@ -16,8 +16,8 @@ from paramixer.data.errors import DataError
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.training.batches import Batch
-from paramixer.training.prediction import TrainedModel, call_features
-from paramixer.training.raw_inputs import split_windows
+from paramixer.training.prediction.raw_inputs import split_windows
+from paramixer.training.prediction.trained_model import TrainedModel, call_features
 
 
 @pytest.fixture

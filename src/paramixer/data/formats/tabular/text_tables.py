@@ -12,8 +12,8 @@ from typing import Any, AnyStr, BinaryIO, NamedTuple
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import compression
-from paramixer.data.formats.columns import find_columns, join_names
 from paramixer.data.formats.encodings import is_ascii_compatible, make_decode_error
+from paramixer.data.formats.tabular.columns import find_columns, join_names
 
 # A longer line or quoted field is damage, and would fill the memory.
 _LONGEST = 2**31

@@ -1,0 +1,1 @@
+"""Answers of a trained model to raw inputs, in Python and for whole files."""

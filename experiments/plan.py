@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from experiments.ablations import ABLATIONS
 from experiments.cells import CDIL, CHORD, DEFAULT, PAPER_INIT, Cell, Overrides, Scale, Sources, override
 from paramixer.baselines import registry
 from paramixer.training.runs.run import RunSettings
@@ -177,6 +178,27 @@ def table_default(scale: Scale, sources: Sources) -> Iterable[Cell]:
         yield from _each_seed("table-default", DEFAULT, f"{task} {length}", scale, _bound(scale, settings, 15))
 
 
+def table_ablations(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """The default network with one thing changed or left out, five minutes each."""
+    short = scale == "smoke"
+    plan: list[tuple[str, Path | None, Overrides]] = [
+        ("image", sources.image, {}),
+        ("text", sources.text, {"data.length": 50} if short else {}),
+        ("genome", sources.genome, {"data.length": 512 if short else 16384, "data.windows": True}),
+    ]
+    for seed in range(1 if short else 2):
+        for task, source, data in plan:
+            if source is None:
+                continue
+            settings = override(RunSettings(task=task, seed=seed), {**data, "data.source": source})
+            settings = _bound(scale, settings, 5)
+            yield Cell("table-ablations", DEFAULT, task, scale, override(settings, {"recipe": "default"}))
+            for recipe, ablation in ABLATIONS.items():
+                if task != "image" or not ablation.symbols_only:
+                    cell = override(settings, {"recipe": recipe})
+                    yield Cell("table-ablations", ablation.title, task, scale, cell)
+
+
 EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
     "figure-synthetic": figure_synthetic,
     "table-lra": table_lra,
@@ -184,6 +206,7 @@ EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
     "table-documents": table_documents,
     "table-links": table_links,
     "table-default": table_default,
+    "table-ablations": table_ablations,
     "figure-rank": figure_rank,
 }
 

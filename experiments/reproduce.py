@@ -26,6 +26,7 @@ _FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")
 # The data without which some cells are left out; without all of it a table has none.
 _DATA = {
     "table-default": ("image", "text", "genome"),
+    "table-ablations": ("image", "text", "genome"),
     "table-lra": _FILES[:2],
     "figure-lengths": _FILES[1:4],
     "all": _FILES[:4],
@@ -38,6 +39,7 @@ Name = Literal[
     "table-genome",
     "table-links",
     "table-default",
+    "table-ablations",
     "figure-rank",
     "figure-lengths",
     "figure-protocols",

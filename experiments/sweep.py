@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from experiments import ablations
 from experiments.cells import Cell, Overrides, settings_key
 from experiments.quick import run as quick
 from experiments.records import StoredRun, find_final, find_run, read_runs, write_run
@@ -118,6 +119,8 @@ class Sweep:
                 # A run that only helps to choose is not evaluated on test.
                 if settings.recipe == quick.QUICK:
                     quick.train(settings, folder.path, callbacks=[watcher], test=not trial)
+                elif settings.recipe in ablations.ABLATIONS:
+                    ablations.train(settings, folder.path, callbacks=[watcher], test=not trial)
                 elif folder.config.is_file():
                     resume_run(folder.path, callbacks=[watcher], test=not trial)
                 else:

@@ -121,14 +121,9 @@ class ParamixerLayer(nn.Module):
         counts = as_lengths("ParamixerLayer", lengths, x.shape[0])
         counts = None if counts is None else counts.to(x.device)
         gate, values, inputs = self._read(x)
-        mixed = paramix(inputs, values, *self._link_parameters(), "factor", counts, self.ring, self.checkpoint_every)
-        by_head = mixed.view(*x.shape[:2], self.heads, self.width // self.heads)
-        normed = F.layer_norm(by_head, by_head.shape[-1:]).flatten(-2)
-        x = x + self.dropout(self.write(normed * F.silu(gate)))
-        up, down = self.up, self.down
-        fed = mlp(self.mlp_norm(x), up.weight.T, up.bias, down.weight.T, down.bias, counts)
-        out: Tensor = x + self.dropout(fed)
-        return out
+        mixed = self._normalize(self._mix(inputs, values, counts))
+        x = x + self.dropout(self.write(self._open(mixed, gate)))
+        return self._feed_forward(x, counts)
 
     def factors(self, x: Tensor) -> Tensor:
         """Return the entries of all factors for an input of the layer, ``[batch, heads, factors, length, links]``."""
@@ -170,6 +165,26 @@ class ParamixerLayer(nn.Module):
         joint: Tensor = self.read(self.norm(x))
         parts: tuple[Tensor, ...] = torch.split(joint, [self.width, self.width, self.heads * self.link_width], -1)
         return parts
+
+    def _mix(self, inputs: Tensor, values: Tensor, counts: Tensor | None) -> Tensor:
+        """Return the values of all heads after their chains."""
+        return paramix(inputs, values, *self._link_parameters(), "factor", counts, self.ring, self.checkpoint_every)
+
+    def _normalize(self, mixed: Tensor) -> Tensor:
+        """Return every head's values at every position with mean 0 and variance 1."""
+        by_head = mixed.view(*mixed.shape[:2], self.heads, self.width // self.heads)
+        return F.layer_norm(by_head, by_head.shape[-1:]).flatten(-2)
+
+    def _open(self, mixed: Tensor, gate: Tensor) -> Tensor:
+        """Return what the gate lets through."""
+        return mixed * F.silu(gate)
+
+    def _feed_forward(self, x: Tensor, counts: Tensor | None) -> Tensor:
+        """Return x with the feed-forward part's output added."""
+        up, down = self.up, self.down
+        fed = mlp(self.mlp_norm(x), up.weight.T, up.bias, down.weight.T, down.bias, counts)
+        out: Tensor = x + self.dropout(fed)
+        return out
 
     def _link_parameters(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         return self.w1, self.b1, self.w2, self.b2, self.offsets

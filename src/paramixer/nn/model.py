@@ -217,9 +217,9 @@ class Paramixer(SequenceModel):
         return torch.cat([angles.sin(), angles.cos()], 1).to(values.dtype)
 
 
-def make_layer(config: ParamixerConfig) -> ParamixerLayer:
-    """Return one layer of a config."""
-    return ParamixerLayer(
+def make_layer(config: ParamixerConfig, kind: type[ParamixerLayer] = ParamixerLayer) -> ParamixerLayer:
+    """Return one layer of a config, of this class or of one derived from it."""
+    return kind(
         config.mixed_length,
         config.channels,
         config.head_count,

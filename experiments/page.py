@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from experiments import paper_tables, rank
+from experiments import comparisons, paper_tables, rank
 from experiments.cells import Scale
 from experiments.claims import check_claims
 from experiments.records import SUPERSEDED, StoredRun, read_files, read_json, read_runs
@@ -15,6 +15,7 @@ from experiments.targets import tabulate_targets
 from paramixer.bench.rendering import Table, format_markdown
 
 LRA = ("listops", "text", "image", "pathfinder")
+LONG = ("image", "text", "listops", "pathfinder-easy", "pathfinder", "documents-16k", "documents-32k", "genome")
 GENOMES = ("genome", "hfdna", "mtcdna")
 DEFAULT_COLUMNS = ("text", "reviews", "genome", "image")
 _INTRODUCTION = """# Results
@@ -52,6 +53,12 @@ def make_page(results: Path, figures: Path) -> str:
         parts.append("![error against length](results/synthetic.svg)\n")
     sections = {
         "table-default": ("## The default network\n", DEFAULT_COLUMNS, "On test, %"),
+        "table-long": ("## The default network in more minutes\n", LONG, "On test, %"),
+        "table-systems": (
+            "## All systems in the same ten minutes\n",
+            (*LRA, "documents-16k", "genome"),
+            "On test, %",
+        ),
         "table-lra": ("## Long Range Arena\n", LRA, "Accuracy on test, %"),
         "table-documents": ("## Long documents\n", ("documents-16k", "documents-32k"), "Accuracy on test, %"),
         "table-genome": ("## Genomes\n", GENOMES, "On test, %"),
@@ -60,10 +67,14 @@ def make_page(results: Path, figures: Path) -> str:
         selected = [run for run in runs if run.experiment == name]
         tabulate = partial(paper_tables.tabulate_accuracy, columns=columns, title=title)
         tables = _format_each_scale(selected, tabulate)
-        if name == "table-default":
+        if name in ("table-default", "table-systems"):
             tables += _format_each_scale(selected, paper_tables.tabulate_synthetic)
         if tables:
             parts += [heading, *tables]
+        if name == "table-default":
+            parts += _describe_ablations(runs, figures)
+        if name == "table-lra":
+            parts += _draw_comparisons(runs, figures)
     links = [run for run in runs if run.experiment == "table-links"]
     if links:
         parts += ["## Links from X0, or from the block's own input\n"]
@@ -82,6 +93,32 @@ def make_page(results: Path, figures: Path) -> str:
     if earlier:
         parts.append(_format_table(paper_tables.tabulate_runs(earlier, "Runs by earlier recipes, which count no more")))
     return "\n".join(parts)
+
+
+def _describe_ablations(runs: Sequence[StoredRun], figures: Path) -> list[str]:
+    """Return what each part of the default network is worth."""
+    selected = [run for run in runs if run.experiment == "table-ablations"]
+    tables = _format_each_scale(selected, comparisons.tabulate_ablations)
+    if not tables:
+        return []
+    comparisons.draw_ablations(selected, figures / "ablations.svg")
+    command = (
+        "All by the same number of steps, which the default network takes in about five minutes of one idle thread: "
+        "`python -m experiments table-ablations --scale cpu --docs docs`. A difference of less than a point is within "
+        "what another seed changes.\n"
+    )
+    return ["## What each part is worth\n", command, *tables, "![differences](results/ablations.svg)\n"]
+
+
+def _draw_comparisons(runs: Sequence[StoredRun], figures: Path) -> list[str]:
+    """Return the figures of all systems on the tasks of Long Range Arena."""
+    pictures = []
+    command = "Drawn by `python -m experiments page --docs docs`.\n"
+    if comparisons.draw_learning(runs, figures / "learning.svg"):
+        pictures.append("![accuracy on validation against minutes](results/learning.svg)\n")
+    if comparisons.draw_parameters(runs, figures / "parameters.svg"):
+        pictures.append("![accuracy on test against parameters](results/parameters.svg)\n")
+    return ["### Minutes and parameters\n", command, *pictures] if pictures else []
 
 
 def _format_each_scale(runs: Sequence[StoredRun], tabulate: Callable[[list[StoredRun]], list[Table]]) -> list[str]:

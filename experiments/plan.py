@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -19,6 +20,20 @@ _BATCH = {"documents": 8, "genome": 8}
 _PATHFINDER: Overrides = {"data.train": 540_000, "data.validation": 10_000, "data.test": 30_000}
 # The baselines that the paper's authors ran themselves, with one layer and one head except for two of them.
 _BASELINES = ("transformer", "linformer", "performer", "reformer", "nystromformer", "transformer-ls")
+# Every system of the paper's Table 1, and what has come since.
+_SYSTEMS = (
+    *_BASELINES,
+    "sparse-strided",
+    "longformer",
+    "bigbird",
+    "linear",
+    "rfa",
+    "sinkhorn",
+    "chordmixer",
+    "cdil-cnn",
+    "s4d",
+)
+_GENERATED = ("adding", "order", "listops", "pathfinder")
 _FOUR_LAYERS = (("hfdna", "transformer"), ("mtcdna", "transformer-ls"))
 _SMOKE_STEPS: Overrides = {"training.steps": 2, "training.batch": 4, "training.evaluate_every": 2}
 _SMOKE_SIZES: dict[str, Overrides] = {
@@ -33,7 +48,7 @@ _SMOKE_SIZES: dict[str, Overrides] = {
 
 def figure_synthetic(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """Error against length, Adding and Temporal Order."""
-    powers = {"smoke": (range(5, 6),) * 2, "cpu": (range(7, 15), range(7, 13)), "paper": (range(7, 16), range(7, 15))}
+    powers = {"smoke": (range(5, 6),) * 2, "cpu": (range(7, 15),) * 2, "paper": (range(7, 16), range(7, 15))}
     for task, lengths in zip(("adding", "order"), powers[scale], strict=True):
         for power in lengths:
             length = 1 << power
@@ -146,9 +161,19 @@ def table_links(scale: Scale, sources: Sources) -> Iterable[Cell]:
     base = _settings(scale, "adding", 20, {"data.length": length} | _stop_at_zero(scale, 200))
     for row, link_input in (("links from X0", "first"), ("links from the block's input", "block")):
         blocks = {"model.blocks": 2, "model.link_input": link_input}
+        settings = override(base, _paramixer_recipe(scale) | blocks)
         yield from _each_seed(
-            "table-links", row, f"adding {length}", scale, override(base, _paramixer_recipe(scale) | blocks)
+            "table-links", row, f"adding {length}", scale, settings, seeds=3 if scale == "cpu" else None
         )
+    if scale == "smoke":
+        return
+    # CHORD has log2 N + 1 links: the position itself and the powers of two. Without the longest there are log2 N.
+    for task in ("adding", "order"):
+        base = _settings(scale, task, 10, {"data.length": 256} | _stop_at_zero(scale, 250))
+        base = override(base, _paramixer_recipe(scale) | (_synthetic_effort(256) if scale == "cpu" else {}))
+        for row, count in (("CHORD, log2 N + 1 links", 9), ("CHORD, log2 N links", 8)):
+            links = override(base, {"model.links": count})
+            yield from _each_seed("table-links", row, f"{task} 256", scale, links, seeds=3 if scale == "cpu" else None)
 
 
 def table_default(scale: Scale, sources: Sources) -> Iterable[Cell]:
@@ -172,26 +197,93 @@ def table_default(scale: Scale, sources: Sources) -> Iterable[Cell]:
         yield from _each_seed("table-default", DEFAULT, column, scale, _bound(scale, settings, minutes), seeds=seeds)
         for seed in range(seeds or 1) if column != "image" else ():
             yield _ngrams("table-default", column, scale, override(settings, {"recipe": "paper", "seed": seed}))
-    for task in ("adding", "order"):
-        length = 32 if short else 1024
-        settings = override(RunSettings(task=task, recipe="default"), {"data.length": length})
-        yield from _each_seed("table-default", DEFAULT, f"{task} {length}", scale, _bound(scale, settings, 15))
+    # One seed where a run is long.
+    lengths = {32: (15, 1)} if short else {256: (5, 3), 1024: (15, 3), 4096: (20, 1), 16384: (30, 1)}
+    for length, (minutes, seeds) in lengths.items():
+        for task in ("adding", "order"):
+            settings = _bound(
+                scale, override(RunSettings(task=task, recipe="default"), {"data.length": length}), minutes
+            )
+            yield from _each_seed("table-default", DEFAULT, f"{task} {length}", scale, settings, seeds=seeds)
+
+
+def table_long(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """The default network by the same recipe in more minutes; texts and genomes also without n-grams in the stem."""
+    short = scale == "smoke"
+    documents = {"documents-smoke": 64} if short else {"documents-16k": 16384, "documents-32k": 32768}
+    pathfinder: Overrides = {} if short else _PATHFINDER
+    plan: list[tuple[str, str, Path | None, float, Overrides]] = [
+        ("image", "image", sources.image, 45, {}),
+        ("text", "text", sources.text, 45, {"data.length": 50} if short else {}),
+        ("listops", "listops", None, 45, {}),
+        ("pathfinder-easy", "pathfinder", None, 15, {**pathfinder, "data.difficulty": "easy"}),
+        ("pathfinder", "pathfinder", None, 45, {**pathfinder, "data.difficulty": "pooled"}),
+        *((name, "documents", sources.documents, 45, {"data.length": length}) for name, length in documents.items()),
+        ("genome", "genome", sources.genome, 30, {"data.length": 512 if short else 16384, "data.windows": True}),
+    ]
+    for column, task, source, minutes, data in plan:
+        if source is None and task not in _GENERATED:
+            continue
+        settings = _bound(scale, override(RunSettings(task=task), {**data, "data.source": source}), minutes)
+        whole = override(settings, {"recipe": "default"})
+        yield from _each_seed("table-long", DEFAULT, column, scale, whole)
+        if column in ("text", "documents-smoke", "documents-16k", "genome"):
+            chain = override(settings, {"recipe": "ablation: no n-grams"})
+            yield from _each_seed("table-long", f"{DEFAULT}, no n-grams", column, scale, chain)
+
+
+def table_systems(scale: Scale, sources: Sources) -> Iterable[Cell]:
+    """All systems in the same ten minutes: AdamW, a cosine, and one of two learning rates, tried for a minute each."""
+    short = scale == "smoke"
+    plan: list[tuple[str, str, Path | None, tuple[str, ...], Overrides]] = [
+        ("image", "image", sources.image, _SYSTEMS, {}),
+        ("text", "text", sources.text, _SYSTEMS, {}),
+        ("listops", "listops", None, _SYSTEMS, {}),
+        ("pathfinder", "pathfinder", None, _SYSTEMS, {}),
+        *((f"order {n}", "order", None, _BASELINES, {"data.length": n}) for n in ((32,) if short else (512, 2048))),
+        ("documents-16k", "documents", sources.documents, _BASELINES, {"data.length": 64 if short else 16384}),
+        (
+            "genome",
+            "genome",
+            sources.genome,
+            _BASELINES,
+            {"data.length": 512 if short else 16384, "data.windows": True},
+        ),
+    ]
+    rates = ({"training.learning_rate": 1e-3}, {"training.learning_rate": 3e-4})
+    for column, task, source, names, data in plan:
+        if source is None and task not in _GENERATED:
+            continue
+        base = _settings(scale, task, 10, {**data, "data.source": source})
+        ours = _bound(scale, override(RunSettings(task=task, recipe="default", data=base.data), {}), 10)
+        yield from _each_seed("table-systems", DEFAULT, column, scale, ours)
+        yield from _each_seed("table-systems", CHORD, column, scale, override(base, _paramixer_recipe(scale)))
+        for name in names[:2] if short else names:
+            theirs = override(base, {"training.optimizer": "adamw"})
+            choices = ({},) if short else rates
+            yield from _baseline("table-systems", name, column, scale, theirs, choices, trial_minutes=1)
 
 
 def table_ablations(scale: Scale, sources: Sources) -> Iterable[Cell]:
-    """The default network with one thing changed or left out, five minutes each."""
+    """The default network with one thing changed or left out, all by the same number of steps.
+
+    The default network takes so many in about five minutes of one thread. Equal minutes would also compare what else
+    the machine did.
+    """
     short = scale == "smoke"
-    plan: list[tuple[str, Path | None, Overrides]] = [
-        ("image", sources.image, {}),
-        ("text", sources.text, {"data.length": 50} if short else {}),
-        ("genome", sources.genome, {"data.length": 512 if short else 16384, "data.windows": True}),
+    plan: list[tuple[str, Path | None, int, Overrides]] = [
+        ("image", sources.image, 2800, {}),
+        ("text", sources.text, 1400, {"data.length": 50} if short else {}),
+        ("genome", sources.genome, 1600, {"data.length": 512 if short else 16384, "data.windows": True}),
     ]
     for seed in range(1 if short else 2):
-        for task, source, data in plan:
+        for task, source, steps, data in plan[:1] if short else plan:
             if source is None:
                 continue
             settings = override(RunSettings(task=task, seed=seed), {**data, "data.source": source})
-            settings = _bound(scale, settings, 5)
+            settings = _bound(scale, settings, 0)
+            if scale == "cpu":
+                settings = override(settings, {"training.minutes": None, "training.steps": steps})
             yield Cell("table-ablations", DEFAULT, task, scale, override(settings, {"recipe": "default"}))
             for recipe, ablation in ABLATIONS.items():
                 if task != "image" or not ablation.symbols_only:
@@ -206,6 +298,8 @@ EXPERIMENTS: dict[str, Callable[[Scale, Sources], Iterable[Cell]]] = {
     "table-documents": table_documents,
     "table-links": table_links,
     "table-default": table_default,
+    "table-long": table_long,
+    "table-systems": table_systems,
     "table-ablations": table_ablations,
     "figure-rank": figure_rank,
 }
@@ -280,9 +374,11 @@ def _baseline(
     scale: Scale,
     settings: RunSettings,
     choices: tuple[Overrides, ...] = ({},),
+    trial_minutes: float = 2,
 ) -> Iterable[Cell]:
     title = registry.get(name).title
-    yield from _each_seed(experiment, title, column, scale, override(settings, {"system": name}), choices)
+    for cell in _each_seed(experiment, title, column, scale, override(settings, {"system": name}), choices):
+        yield dataclasses.replace(cell, trial_minutes=trial_minutes)
 
 
 def _ngrams(experiment: str, column: str, scale: Scale, settings: RunSettings) -> Cell:

@@ -7,9 +7,9 @@ from typing import Literal
 
 from rich.console import Console
 
-from experiments import figures, paper_tables, rank
+from experiments import comparisons, figures, paper_tables, rank
 from experiments.cells import CDIL, CHORD, Cell, Scale, Sources, override
-from experiments.page import DEFAULT_COLUMNS, GENOMES, LRA, make_page
+from experiments.page import DEFAULT_COLUMNS, GENOMES, LONG, LRA, make_page
 from experiments.plan import EXPERIMENTS
 from experiments.records import StoredRun, read_runs
 from experiments.reviews import write_reviews
@@ -27,6 +27,8 @@ _FILES = ("image", "text", "documents", "genome", "hfdna", "mtcdna")
 _DATA = {
     "table-default": ("image", "text", "genome"),
     "table-ablations": ("image", "text", "genome"),
+    "table-long": _FILES[:4],
+    "table-systems": _FILES[:4],
     "table-lra": _FILES[:2],
     "figure-lengths": _FILES[1:4],
     "all": _FILES[:4],
@@ -39,6 +41,8 @@ Name = Literal[
     "table-genome",
     "table-links",
     "table-default",
+    "table-long",
+    "table-systems",
     "table-ablations",
     "figure-rank",
     "figure-lengths",
@@ -216,10 +220,14 @@ def _tabulate(name: str, runs: list[StoredRun]) -> list[Table]:
         ("table-documents", ("documents-16k", "documents-32k", "documents-smoke")),
         ("table-genome", GENOMES),
         ("table-default", DEFAULT_COLUMNS),
+        ("table-long", LONG),
+        ("table-systems", (*LRA, "documents-16k", "documents-smoke", "genome")),
     ):
         if name in (experiment, "all"):
             selected = [run for run in runs if run.experiment == experiment]
             tables += paper_tables.tabulate_accuracy(selected, columns, f"{experiment}, on test, %")
+    if name in ("table-ablations", "all"):
+        tables += comparisons.tabulate_ablations(runs)
     return tables
 
 

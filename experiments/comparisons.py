@@ -1,0 +1,166 @@
+"""Systems side by side: what they reach by when, and with how many parameters; and what each part of ours is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.cells import CDIL, CHORD, DEFAULT
+from experiments.paper_tables import TITLES
+from experiments.records import StoredRun, Summary, summarize
+from paramixer.baselines import registry
+from paramixer.bench.rendering import Table
+
+TASKS = ("listops", "text", "image", "pathfinder")
+_OURS = {DEFAULT: "#c1272d", CHORD: "#1f4e9c", CDIL: "#3a86c8"}
+_EXPERIMENTS = ("table-systems", "table-lra", "table-default", "table-long")
+
+
+def select(runs: Sequence[StoredRun], task: str) -> list[StoredRun]:
+    """Return the final runs of a task that are compared: those of equal minutes, or the longer ones without them."""
+    final = [run for run in runs if run.column == task and not run.trial and run.experiment in _EXPERIMENTS]
+    equal = [run for run in final if run.experiment == "table-systems"]
+    return equal if {run.row for run in equal} - _OURS.keys() else final
+
+
+def draw_learning(runs: Sequence[StoredRun], path: Path) -> bool:
+    """Draw accuracy on validation against minutes, a panel for each task; returns whether there was anything."""
+    known = [task for task in TASKS if select(runs, task)]
+    if not known:
+        return False
+    with mpl.rc_context({"svg.hashsalt": "learning", "font.size": 8}):
+        figure = Figure(figsize=(9, 2.6 * math.ceil(len(known) / 2)), layout="constrained")
+        panels = figure.subplots(math.ceil(len(known) / 2), 2, squeeze=False).flatten()
+        for axes, task in zip(panels, known, strict=False):
+            for run in sorted(select(runs, task), key=_order):
+                points = [
+                    (line["seconds"] / 60, 100 * line[run.record["metric"]])
+                    for line in run.record["epochs"]
+                    if line.get(run.record["metric"]) is not None
+                ]
+                if points and run.row != registry.get("ngrams").title:
+                    _plot(axes, run.row, points)
+            _finish(axes, TITLES[task], "minutes")
+        for axes in panels[len(known) :]:
+            axes.set_axis_off()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+    return True
+
+
+def draw_parameters(runs: Sequence[StoredRun], path: Path) -> bool:
+    """Draw accuracy on test against parameters, a panel for each task; returns whether there was anything."""
+    known = [task for task in TASKS if select(runs, task)]
+    if not known:
+        return False
+    with mpl.rc_context({"svg.hashsalt": "parameters", "font.size": 8}):
+        figure = Figure(figsize=(9, 2.6 * math.ceil(len(known) / 2)), layout="constrained")
+        panels = figure.subplots(math.ceil(len(known) / 2), 2, squeeze=False).flatten()
+        for axes, task in zip(panels, known, strict=False):
+            for run in sorted(select(runs, task), key=_order):
+                if math.isfinite(run.value):
+                    _plot(axes, run.row, [(run.record["parameters"], 100 * run.value)])
+            axes.set_xscale("log")
+            _finish(axes, TITLES[task], "parameters")
+        for axes in panels[len(known) :]:
+            axes.set_axis_off()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+    return True
+
+
+def tabulate_ablations(runs: Sequence[StoredRun]) -> list[Table]:
+    """Return every change of the default network with what it does to each task, in points."""
+    columns, rows = _list_ablations(runs)
+    if not columns:
+        return []
+    table = Table(
+        "Accuracy on test, %, and the difference in points", ["the default network with", *map(_name, columns)]
+    )
+    for row in rows:
+        cells = [_describe_change(summarize(runs, row, column), summarize(runs, DEFAULT, column)) for column in columns]
+        table.rows.append(["nothing changed" if row == DEFAULT else row, *cells])
+    return [table]
+
+
+def draw_ablations(runs: Sequence[StoredRun], path: Path) -> bool:
+    """Draw the differences as bars; returns whether there was anything."""
+    columns, rows = _list_ablations(runs)
+    changed = [row for row in rows if row != DEFAULT]
+    if not columns or not changed:
+        return False
+    with mpl.rc_context({"svg.hashsalt": "ablations", "font.size": 8}):
+        figure = Figure(figsize=(9, 1 + 0.24 * len(changed)), layout="constrained")
+        for axes, column in zip(figure.subplots(1, len(columns), sharey=True, squeeze=False)[0], columns, strict=True):
+            default = summarize(runs, DEFAULT, column)
+            assert default is not None
+            for place, row in enumerate(reversed(changed)):
+                summary = summarize(runs, row, column)
+                if summary is None or not math.isfinite(summary.mean):
+                    continue
+                points = 100 * (summary.mean - default.mean)
+                axes.barh(place, points, color="#3a86c8" if points >= 0 else "#c1272d")
+                axes.annotate(
+                    f" {points:+.1f} ", (points, place), va="center", ha="left" if points >= 0 else "right", fontsize=7
+                )
+            axes.axvline(0, color="#888888", lw=0.8)
+            axes.margins(x=0.25)
+            axes.set_yticks(range(len(changed)), list(reversed(changed)))
+            axes.set_title(f"{_name(column)}: {default.percent()} %")
+            axes.set_xlabel("points of difference")
+            axes.spines[["top", "right"]].set_visible(False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+    return True
+
+
+def _list_ablations(runs: Sequence[StoredRun]) -> tuple[list[str], list[str]]:
+    """Return the tasks whose default has run, and the rows: the default, then the changes as they were listed."""
+    from experiments.ablations import ABLATIONS
+
+    final = [run for run in runs if run.experiment == "table-ablations" and not run.trial]
+    columns = [
+        task for task in ("image", "text", "genome") if any((run.row, run.column) == (DEFAULT, task) for run in final)
+    ]
+    known = {run.row for run in final if run.column in columns}
+    return columns, [row for row in (DEFAULT, *(ablation.title for ablation in ABLATIONS.values())) if row in known]
+
+
+def _describe_change(summary: Summary | None, default: Summary | None) -> str:
+    if summary is None or default is None:
+        return ""
+    steps = f"{summary.steps:.0f} steps"
+    if summary is default or summary == default:
+        return f"{summary.percent()} ({steps})"
+    return f"{summary.percent()} ({100 * (summary.mean - default.mean):+.2f}; {steps})"
+
+
+def _plot(axes: Axes, row: str, points: list[tuple[float, float]]) -> None:
+    is_ours = row in _OURS
+    color = {"color": _OURS[row]} if is_ours else {}
+    axes.plot(
+        *zip(*points, strict=True), "o-" if is_ours else "s--", ms=3, lw=2 if is_ours else 0.9, label=row, **color
+    )
+
+
+def _finish(axes: Axes, title: str, across: str) -> None:
+    axes.set_title(title)
+    axes.set_xlabel(across)
+    axes.set_ylabel("accuracy, %")
+    axes.spines[["top", "right"]].set_visible(False)
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    axes.legend(unique.values(), unique.keys(), frameon=False, fontsize=6)
+
+
+def _name(column: str) -> str:
+    return TITLES.get(column, column)
+
+
+def _order(run: StoredRun) -> tuple[bool, str, int]:
+    return run.row in _OURS, run.row, run.record.get("seed", 0)

@@ -39,6 +39,8 @@ class Cell:
     """Overrides to choose from on validation."""
     trial_minutes: float = 2.0
     """How long each of them is tried."""
+    least_steps: int = 0
+    """With fewer steps a minute in every trial a system is not run further; that is its result."""
 
     def trials(self) -> list[RunSettings]:
         """Return the runs that decide among the choices; none if there is nothing to choose."""

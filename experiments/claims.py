@@ -8,19 +8,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from scipy.stats import t as student
+
 from experiments import published, rank
 from experiments.cells import CDIL, CHORD, DEFAULT, PAPER_INIT
+from experiments.comparisons import select
 from experiments.records import StoredRun, Summary, summarize
 from paramixer.baselines import registry
+from paramixer.training.assessment.intervals import NORMAL, wilson
 
 # The number of test sequences, for documents of the substitute data; each is right or wrong.
-_IN_TEST = {"adding": 5000, "listops": 2000, "text": 25_000, "image": 10_000, "pathfinder": 30_000, "documents": 600}
+_IN_TEST = {
+    "adding": 5000,
+    "order": 5000,
+    "listops": 2000,
+    "text": 25_000,
+    "image": 10_000,
+    "pathfinder": 30_000,
+    "documents": 600,
+}
 # Below this error a model has learned something of Adding.
 _FAILED = 0.1
 
 _NOT_RUN = "not run"
 
-Verdict = Literal["supported", "contradicted", "cannot tell yet"]
+Verdict = Literal["supported", "contradicted", "open"]
 
 
 @dataclass(frozen=True)
@@ -35,21 +47,22 @@ class Finding:
 def check_no_error(runs: Sequence[StoredRun], task: str, longest: int) -> Finding:
     """Paramixer reaches no error at every length; in bounded minutes an error may only mean too few steps."""
     known = [run for run in runs if run.experiment == "figure-synthetic" and run.column.startswith(f"{task} ")]
-    errors = {
-        int(column.split()[1]): summary.mean
+    summaries = {
+        int(column.split()[1]): summary
         for column in {run.column for run in known}
         if (summary := summarize(known, CHORD, column)) is not None
     }
-    if not errors:
-        return Finding("cannot tell yet", _NOT_RUN)
-    text = ", ".join(f"{100 * errors[length]:.2f} % at {length}" for length in sorted(errors))
+    if not summaries:
+        return Finding("open", _NOT_RUN)
+    errors = {length: summary.mean for length, summary in summaries.items()}
+    text = ", ".join(f"{_describe(summaries[length], task)} at {length}" for length in sorted(errors))
     lengths = [length for length in (1 << power for power in range(7, 20)) if length <= longest]
     if any(errors[length] > 0 for length in errors if length <= longest) and known[0].scale == "paper":
         return Finding("contradicted", text)
     if errors.keys() >= set(lengths) and max(errors.values()) == 0:
         return Finding("supported", text)
     missing = ", ".join(str(length) for length in lengths if length not in errors)
-    return Finding("cannot tell yet", f"{text}; not run at {missing}" if missing else text)
+    return Finding("open", f"{text}; not run at {missing}" if missing else text)
 
 
 def check_baselines_fail(runs: Sequence[StoredRun], names: Sequence[str], length: int) -> Finding:
@@ -61,12 +74,12 @@ def check_baselines_fail(runs: Sequence[StoredRun], names: Sequence[str], length
         for name, summary in known.items()
     )
     if paramixer is None or len(known) < len(names):
-        return Finding("cannot tell yet", text or _NOT_RUN)
+        return Finding("open", text or _NOT_RUN)
     if any(summary.mean <= _FAILED for summary in known.values()):
         return Finding("contradicted", text)
     text += f"; Paramixer took {paramixer.steps:.0f} steps"
     if not paramixer.mean <= _FAILED or any(summary.steps < paramixer.steps for summary in known.values()):
-        return Finding("cannot tell yet", text)
+        return Finding("open", text)
     return Finding("supported", f"{text}; more time might change it")
 
 
@@ -74,12 +87,12 @@ def check_links_from_first(runs: Sequence[StoredRun]) -> Finding:
     """Links from X0 train better than links from the block's own input."""
     first, block = (summarize(runs, row, "adding 1024") for row in ("links from X0", "links from the block's input"))
     if first is None or block is None:
-        return Finding("cannot tell yet", _NOT_RUN)
-    errors = f"{first.percent(' %')} from X0, {block.percent(' %')} from the block's input"
+        return Finding("open", _NOT_RUN)
+    errors = f"{_describe(first, 'adding')} from X0, {_describe(block, 'adding')} from the block's input"
     text = f"two blocks, Adding at 1024: error {errors}"
     steps = f", after {first.steps:.0f} and {block.steps:.0f} steps; {_count_seeds(first, block)}"
     if _is_chance(first, block, "adding"):
-        return Finding("cannot tell yet", f"{text}{steps}; chance explains the difference")
+        return Finding("open", f"{text}{steps}; chance explains the difference")
     return Finding("supported" if first.mean < block.mean else "contradicted", text + steps)
 
 
@@ -90,31 +103,33 @@ def check_best_on_lra(runs: Sequence[StoredRun]) -> Finding:
     """
     parts, verdicts, compared, wanted = [], [], 0, 0
     for task in ("listops", "text", "image", "pathfinder"):
-        ours = [run for run in runs if run.column == task and run.row in (CHORD, CDIL) and not run.trial]
+        same_minutes = select(runs, task)
+        ours = [run for run in same_minutes if run.row in (CHORD, CDIL)]
         # The paper's table has neither a linear baseline nor our own network; ours has both.
         left_out = {CHORD, CDIL, PAPER_INIT, DEFAULT, registry.get("ngrams").title}
-        rows = {run.row for run in runs if run.column == task and not run.trial} - left_out
-        others = {row: summary for row in rows if (summary := summarize(runs, row, task)) is not None}
+        rows = {run.row for run in same_minutes if not run.row.startswith(DEFAULT)} - left_out
+        others = {row: summary for row in rows if (summary := summarize(same_minutes, row, task)) is not None}
         theirs = {model for model, cells in published.read_table().items() if task in cells} - {CHORD, CDIL}
         compared, wanted = compared + len(theirs & others.keys()), wanted + len(theirs)
         if not ours or not others:
             continue
-        best = summarize(runs, max(ours, key=lambda run: run.record["validation"]).row, task)
+        best = summarize(same_minutes, max(ours, key=lambda run: run.record["validation"]).row, task)
         assert best is not None
         strongest = max(others, key=lambda row: -math.inf if math.isnan(others[row].mean) else others[row].mean)
         baseline = others[strongest]
         is_better = not best.mean <= baseline.mean and not math.isnan(best.mean)
         verdicts.append(None if _is_chance(best, baseline, task) else is_better)
         steps = f"after {best.steps:.0f} and {baseline.steps:.0f} steps"
-        parts.append(f"{task}: {best.percent()} against {baseline.percent()} of {strongest} {steps}")
+        theirs_is = f"{_describe(baseline, task, '')} of {strongest}"
+        parts.append(f"{task}: {_describe(best, task, '')} against {theirs_is} {steps}")
     if not parts:
-        return Finding("cannot tell yet", _NOT_RUN)
+        return Finding("open", _NOT_RUN)
     parts.append(f"{compared} of {wanted} baselines of the paper's table were run")
     text = "; ".join(parts)
     if False in verdicts:
         return Finding("contradicted", text)
     if len(verdicts) < 4 or None in verdicts or compared < wanted:
-        return Finding("cannot tell yet", text)
+        return Finding("open", text)
     return Finding("supported", text)
 
 
@@ -122,21 +137,42 @@ def check_longer_documents(runs: Sequence[StoredRun]) -> Finding:
     """Longer documents help."""
     short, long = (summarize(runs, CHORD, f"documents-{size}") for size in ("16k", "32k"))
     if short is None or long is None:
-        return Finding("cannot tell yet", f"{_NOT_RUN} at both lengths")
-    text = f"{short.percent()} at 16k, {long.percent()} at 32k, on a substitute of three classes; "
-    text += _count_seeds(short, long)
+        return Finding("open", f"{_NOT_RUN} at both lengths")
+    text = f"{_describe(short, 'documents')} at 16k, {_describe(long, 'documents')} at 32k, on a substitute of three "
+    text += "classes; " + _count_seeds(short, long)
     if _is_chance(short, long, "documents"):
-        return Finding("cannot tell yet", f"{text}; chance explains the difference")
+        return Finding("open", f"{text}; chance explains the difference")
     return Finding("supported" if long.mean > short.mean else "contradicted", text)
 
 
 def _is_chance(one: Summary, other: Summary, task: str) -> bool:
-    """Whether the choice of the test sequences explains the difference: two standard deviations of it.
+    """Whether the 95 % interval of the difference holds 0.
 
-    All seeds have the same test sequences, so that more seeds do not reduce it.
+    The choice of the test sequences makes a binomial error, which more seeds do not reduce: they have the same ones.
+    Where both have several seeds, what these make differ is Welch's t. The wider of the two intervals counts.
     """
-    noise = sum(summary.mean * (1 - summary.mean) for summary in (one, other)) / _IN_TEST[task]
-    return abs(one.mean - other.mean) <= 2 * math.sqrt(noise)
+    count = _IN_TEST[task]
+    noise = sum(summary.mean * (1 - summary.mean) for summary in (one, other)) / count
+    width = NORMAL * math.sqrt(noise)
+    spreads = [summary.deviation**2 / summary.finished for summary in (one, other) if summary.deviation is not None]
+    if len(spreads) == 2 and sum(spreads) > 0:
+        freedom = sum(spreads) ** 2 / sum(
+            spread**2 / (summary.finished - 1) for spread, summary in zip(spreads, (one, other), strict=True)
+        )
+        width = max(width, float(student.ppf(0.975, freedom)) * math.sqrt(sum(spreads)))
+    return abs(one.mean - other.mean) <= width
+
+
+def _describe(summary: Summary, task: str, unit: str = " %") -> str:
+    """Return a share with its 95 % interval: Wilson's of one seed, Student's of several; the wider of the two."""
+    if summary.diverged == summary.seeds:
+        return summary.percent(unit)
+    count = _IN_TEST[task]
+    low, high = wilson(round(summary.mean * count), count)
+    if summary.deviation is not None:
+        width = summary.deviation / math.sqrt(summary.finished) * float(student.ppf(0.975, summary.finished - 1))
+        low, high = min(low, max(0.0, summary.mean - width)), max(high, min(1.0, summary.mean + width))
+    return f"{100 * summary.mean:.2f}{unit} ({100 * low:.2f} to {100 * high:.2f})"
 
 
 def _count_seeds(*summaries: Summary) -> str:
@@ -148,7 +184,7 @@ def check_full_rank(results: Path) -> Finding:
     """A trained A has full rank."""
     chord = _read_rank(results, CHORD)
     if chord is None:
-        return Finding("cannot tell yet", _NOT_RUN)
+        return Finding("open", _NOT_RUN)
     text = f"rank {chord['rank']:.1f} of {chord['length']} in double precision, mean of several sequences; "
     text += f"{chord['above_a_thousandth']:.0f} singular values are above a thousandth of the largest"
     return Finding("supported" if chord["rank"] >= 0.99 * chord["length"] else "contradicted", text)
@@ -158,7 +194,7 @@ def check_bottleneck(results: Path) -> Finding:
     """Softmax attention has a low-rank bottleneck."""
     softmax = _read_rank(results, "Transformer")
     if softmax is None:
-        return Finding("cannot tell yet", _NOT_RUN)
+        return Finding("open", _NOT_RUN)
     text = f"Q K^T has rank {softmax['rank_of_logits']:.0f} of {softmax['length']}, "
     text += f"its softmax rank {softmax['rank']:.0f}, {softmax['above_a_thousandth']:.0f} above a thousandth; "
     text += f"the model's error on test was {100 * softmax['error']:.2f} %"
@@ -166,7 +202,7 @@ def check_bottleneck(results: Path) -> Finding:
         return Finding("supported", text)
     if softmax["above_a_thousandth"] < softmax["channels"]:
         # The rank is full, but few singular values are large: for and against the claim.
-        return Finding("cannot tell yet", f"{text}: full in rank, low in effect")
+        return Finding("open", f"{text}: full in rank, low in effect")
     return Finding("contradicted", text)
 
 

@@ -25,7 +25,9 @@ def select(runs: Sequence[StoredRun], task: str) -> list[StoredRun]:
     """Return the final runs of a task that are compared: those of equal minutes, or the longer ones without them."""
     final = [run for run in runs if run.column == task and not run.trial and run.experiment in _EXPERIMENTS]
     equal = [run for run in final if run.experiment == "table-systems"]
-    return equal if {run.row for run in equal} - _OURS.keys() else final
+    if {run.row for run in equal} - _OURS.keys():
+        return equal
+    return [run for run in final if run not in equal]
 
 
 def draw_learning(runs: Sequence[StoredRun], path: Path) -> bool:
@@ -142,10 +144,9 @@ def _describe_change(summary: Summary | None, default: Summary | None) -> str:
 
 def _plot(axes: Axes, row: str, points: list[tuple[float, float]]) -> None:
     is_ours = row in _OURS
-    color = {"color": _OURS[row]} if is_ours else {}
-    axes.plot(
-        *zip(*points, strict=True), "o-" if is_ours else "s--", ms=3, lw=2 if is_ours else 0.9, label=row, **color
-    )
+    across, up = zip(*points, strict=True)
+    style = "o-" if is_ours else "s--"
+    axes.plot(across, up, style, color=_OURS.get(row), ms=3, lw=2 if is_ours else 0.9, label=row)
 
 
 def _finish(axes: Axes, title: str, across: str) -> None:

@@ -104,8 +104,7 @@ def _describe_ablations(runs: Sequence[StoredRun], figures: Path) -> list[str]:
     comparisons.draw_ablations(selected, figures / "ablations.svg")
     command = (
         "All by the same number of steps, which the default network takes in about five minutes of one idle thread: "
-        "`python -m experiments table-ablations --scale cpu --docs docs`. A difference of less than a point is within "
-        "what another seed changes.\n"
+        "`python -m experiments table-ablations --scale cpu --docs docs`.\n"
     )
     return ["## What each part is worth\n", command, *tables, "![differences](results/ablations.svg)\n"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments import published
 from experiments.cells import CDIL, CHORD, DEFAULT
-from experiments.records import StoredRun, Summary, summarize
+from experiments.records import StoredRun, count_steps, summarize
 from paramixer.bench.rendering import Table
 
 TITLES = {
@@ -37,8 +37,7 @@ def tabulate_synthetic(runs: Sequence[StoredRun]) -> list[Table]:
         table = Table(f"{title}, error on test{_name_scale(runs)}", ["model", *(f"N = {n}" for n in lengths)])
         for row in _list_rows(runs, task):
             cells = [
-                _format_cell(summarize(runs, row, f"{task} {n}"), published.format_error(task, row, n), " %")
-                for n in lengths
+                _format_cell(runs, row, f"{task} {n}", published.format_error(task, row, n), " %") for n in lengths
             ]
             table.rows.append([row, *cells])
         majority = [_format_majority(runs, f"{task} {n}") for n in lengths]
@@ -58,9 +57,7 @@ def tabulate_accuracy(runs: Sequence[StoredRun], columns: Sequence[str], title: 
         theirs = paper.get(row, {})
         # Other organisms, but the same question.
         theirs["genome"] = f"HFDNA, {theirs['hfdna']}" if "hfdna" in theirs else ""
-        table.rows.append(
-            [row, *(_format_cell(summarize(runs, row, name), theirs.get(name, ""), "") for name in known)]
-        )
+        table.rows.append([row, *(_format_cell(runs, row, name, theirs.get(name, ""), "") for name in known)])
     majority = [_format_majority(runs, column) for column in known]
     if any(majority):
         table.rows.append([_MAJORITY, *majority])
@@ -150,7 +147,11 @@ def draw_synthetic(runs: Sequence[StoredRun], path: Path) -> None:
 
 def _list_rows(runs: Iterable[StoredRun], *tasks: str) -> list[str]:
     """Return the models that have a run, ours first."""
-    rows = {run.row for run in runs if not run.trial and run.column.split()[0] in tasks}
+    rows = {
+        run.row
+        for run in runs
+        if run.column.split()[0] in tasks and (not run.trial or count_steps(run.row, run.column, runs) is not None)
+    }
     ours = (CHORD, CDIL, DEFAULT)
     return [row for row in ours if row in rows] + sorted(rows - set(ours))
 
@@ -159,10 +160,13 @@ def _name_scale(runs: Sequence[StoredRun]) -> str:
     return f", scale {runs[0].scale}" if runs else ""
 
 
-def _format_cell(summary: Summary | None, paper: str, unit: str) -> str:
+def _format_cell(runs: Sequence[StoredRun], row: str, column: str, paper: str, unit: str) -> str:
     """Return the measured number with its steps and time, and the paper's number."""
     theirs = f"paper: {paper}" if paper else ""
+    summary = summarize(runs, row, column)
     if summary is None:
+        if (rate := count_steps(row, column, runs)) is not None:
+            return f"too slow: {rate:.1f} steps in a minute{f' ({theirs})' if paper else ''}"
         return f"({theirs})" if paper else ""
     effort = f"{summary.steps:.0f} steps, {60 * summary.minutes:.0f} s"
     return f"{summary.percent(unit)} ({'; '.join(filter(None, (effort, theirs)))})"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from experiments.ablations import ABLATIONS
 from experiments.cells import CDIL, CHORD, DEFAULT, PAPER_INIT, Cell, Overrides, Scale, Sources, override
+from experiments.records import LEAST_STEPS
 from paramixer.baselines import registry
 from paramixer.training.runs.run import RunSettings
 
@@ -261,7 +263,8 @@ def table_systems(scale: Scale, sources: Sources) -> Iterable[Cell]:
         for name in names[:2] if short else names:
             theirs = override(base, {"training.optimizer": "adamw"})
             choices = ({},) if short else rates
-            yield from _baseline("table-systems", name, column, scale, theirs, choices, trial_minutes=1)
+            rules = {"trial_minutes": 1, "least_steps": LEAST_STEPS}
+            yield from _baseline("table-systems", name, column, scale, theirs, choices, **rules)
 
 
 def table_ablations(scale: Scale, sources: Sources) -> Iterable[Cell]:
@@ -374,11 +377,11 @@ def _baseline(
     scale: Scale,
     settings: RunSettings,
     choices: tuple[Overrides, ...] = ({},),
-    trial_minutes: float = 2,
+    **rules: Any,
 ) -> Iterable[Cell]:
     title = registry.get(name).title
     for cell in _each_seed(experiment, title, column, scale, override(settings, {"system": name}), choices):
-        yield dataclasses.replace(cell, trial_minutes=trial_minutes)
+        yield dataclasses.replace(cell, **rules)
 
 
 def _ngrams(experiment: str, column: str, scale: Scale, settings: RunSettings) -> Cell:

@@ -20,6 +20,8 @@ from paramixer.files import replace_file
 from paramixer.training.runs.run import RunSettings
 
 FORMAT = 2
+LEAST_STEPS = 10
+"""A system that takes fewer steps in a minute learns nothing in ten."""
 # The folder of runs by earlier recipes; they are listed, and count for nothing.
 SUPERSEDED = "superseded"
 
@@ -88,6 +90,12 @@ def find_run(cell: Cell, settings: RunSettings, runs: Iterable[StoredRun]) -> St
     """Return the record of exactly these settings, if there is one."""
     key = settings_key(settings, cell.scale)
     return next((run for run in runs if run.key == key and run.experiment == cell.experiment), None)
+
+
+def count_steps(row: str, column: str, runs: Iterable[StoredRun]) -> float | None:
+    """Return how many steps a minute the trials of a cell took at best, where that is too few to go on."""
+    rates = [run.steps / run.minutes for run in runs if (run.row, run.column) == (row, column) and run.trial]
+    return max(rates) if rates and max(rates) < LEAST_STEPS else None
 
 
 def make_path(folder: Path, cell: Cell, settings: RunSettings) -> Path:
@@ -174,6 +182,11 @@ class Summary:
     diverged: int
     steps: float
     minutes: float
+
+    @property
+    def finished(self) -> int:
+        """The seeds that did not diverge."""
+        return self.seeds - self.diverged
 
     def percent(self, unit: str = "") -> str:
         """Return mean and deviation in %, with the unit if one is given."""

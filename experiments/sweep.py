@@ -14,7 +14,7 @@ from rich.live import Live
 from experiments import ablations
 from experiments.cells import Cell, Overrides, settings_key
 from experiments.quick import run as quick
-from experiments.records import StoredRun, find_final, find_run, read_runs, write_run
+from experiments.records import StoredRun, count_steps, find_final, find_run, read_runs, write_run
 from paramixer.baselines import registry
 from paramixer.bench.rendering import Table, render
 from paramixer.training.callback import Callback, Interrupted
@@ -94,6 +94,11 @@ class Sweep:
             if not self._run_once(number, cell, settings, f"trial {place + 1} of {len(trials)}", live):
                 return
         if trials:
+            stored = read_runs(self.results, cell.experiment)
+            rate = count_steps(cell.row, cell.column, stored) if cell.least_steps else None
+            if rate is not None:
+                self.states[number] = f"done: too slow, {rate:.1f} steps in a minute"
+                return
             choice = self._choose(cell, trials)
         self._run_once(number, cell, cell.final(choice), "", live)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import records, sweep
+from experiments import paper_tables, records, sweep
 from experiments.cells import CHORD, override, settings_key
-from experiments.tests.small import TINY, list_times, make_cell, sweep_cells
+from experiments.tests.small import TINY, list_times, make_cell, make_run, sweep_cells
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.run import RunSettings
@@ -115,6 +115,21 @@ def test_when_the_time_is_up_the_current_run_is_saved_and_no_signal_is_raised(mo
     assert swept.states == ["interrupted, goes on next time", "waiting"]
     assert list(Path("runs").rglob("state/step-*"))
     assert not list_times()
+
+
+def test_a_system_that_is_too_slow_is_not_run_further(monkeypatch):
+    """Six steps of a trial would be many a minute here."""
+    monkeypatch.setattr(records, "LEAST_STEPS", 10**9)
+    cell = make_cell(row="Transformer", column="image", choices=RATES, least_steps=records.LEAST_STEPS)
+    assert sweep_cells(cell).states[0].startswith("done: too slow, ")
+    stored = records.read_runs(Path("results"))
+    assert [run.trial for run in stored] == [True, True]
+    (table,) = paper_tables.tabulate_accuracy([*stored, make_run(CHORD, "image", 0.5)], ("image",), "x")
+    (slow,) = [row for row in table.rows if row[0] == "Transformer"]
+    assert slow[1].startswith("too slow: ")
+    monkeypatch.setattr(records, "LEAST_STEPS", 0)
+    sweep_cells(cell)
+    assert sum(not run.trial for run in records.read_runs(Path("results"))) == 1
 
 
 def test_a_cell_that_fails_does_not_stop_the_others(monkeypatch):

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from paramixer.training.assessment.metrics import METRICS, is_right
 
-# The quantile of the normal distribution that belongs to 95 %.
-_NORMAL = 1.959963984540054
+NORMAL = 1.959963984540054
+"""The quantile of the normal distribution that belongs to 95 %."""
 _SEED, _RESAMPLES = 0, 1000
 # Counts of resampled sequences that are held at a time.
 _CHUNK = 2**22
@@ -35,9 +35,9 @@ def wilson(right: int, count: int) -> Interval:
     """Return the Wilson interval of a share."""
     if not count:
         return 0.0, 1.0
-    share, square = right / count, _NORMAL**2
+    share, square = right / count, NORMAL**2
     center = (share + square / (2 * count)) / (1 + square / count)
-    width = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
+    width = NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
     return max(0.0, center - width), min(1.0, center + width)
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.cells import CDIL, CHORD, DEFAULT
 from experiments.paper_tables import TITLES
 from experiments.records import StoredRun, Summary, summarize
-from paramixer.baselines import registry
 from paramixer.bench.rendering import Table
 
 TASKS = ("listops", "text", "image", "pathfinder")
 _OURS = {DEFAULT: "#c1272d", CHORD: "#1f4e9c", CDIL: "#3a86c8"}
+_OTHERS = (
+    *("#e69f00", "#009e73", "#cc79a7", "#8c564b", "#7f7f7f", "#9467bd", "#bcbd22", "#17becf", "#ff7f0e", "#2ca02c"),
+    *("#d6a5c9", "#a6761d", "#66c2a5", "#b3b3b3", "#999933", "#44aa99"),
+)
 _EXPERIMENTS = ("table-systems", "table-lra", "table-default", "table-long")
 
 
@@ -32,45 +35,56 @@ def select(runs: Sequence[StoredRun], task: str) -> list[StoredRun]:
 
 def draw_learning(runs: Sequence[StoredRun], path: Path) -> bool:
     """Draw accuracy on validation against minutes, a panel for each task; returns whether there was anything."""
-    known = [task for task in TASKS if select(runs, task)]
-    if not known:
-        return False
-    with mpl.rc_context({"svg.hashsalt": "learning", "font.size": 8}):
-        figure = Figure(figsize=(9, 2.6 * math.ceil(len(known) / 2)), layout="constrained")
-        panels = figure.subplots(math.ceil(len(known) / 2), 2, squeeze=False).flatten()
-        for axes, task in zip(panels, known, strict=False):
-            for run in sorted(select(runs, task), key=_order):
-                points = [
-                    (line["seconds"] / 60, 100 * line[run.record["metric"]])
-                    for line in run.record["epochs"]
-                    if line.get(run.record["metric"]) is not None
-                ]
-                if points and run.row != registry.get("ngrams").title:
-                    _plot(axes, run.row, points)
-            _finish(axes, TITLES[task], "minutes")
-        for axes in panels[len(known) :]:
-            axes.set_axis_off()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None})
-    return True
+
+    def list_points(run: StoredRun) -> list[tuple[float, float]]:
+        metric = run.record["metric"]
+        lines = [line for line in run.record["epochs"] if line.get(metric) is not None]
+        return [(line["seconds"] / 60, 100 * line[metric]) for line in lines]
+
+    return _draw_panels(runs, path, list_points, "minutes", "accuracy on validation, %")
 
 
 def draw_parameters(runs: Sequence[StoredRun], path: Path) -> bool:
     """Draw accuracy on test against parameters, a panel for each task; returns whether there was anything."""
-    known = [task for task in TASKS if select(runs, task)]
-    if not known:
+
+    def list_points(run: StoredRun) -> list[tuple[float, float]]:
+        return [(run.record["parameters"], 100 * run.value)] if math.isfinite(run.value) else []
+
+    return _draw_panels(runs, path, list_points, "parameters", "accuracy on test, %")
+
+
+def _draw_panels(
+    runs: Sequence[StoredRun], path: Path, list_points: Callable[[StoredRun], list[tuple[float, float]]], x: str, y: str
+) -> bool:
+    compared = {task: selected for task in TASKS if (selected := select(runs, task))}
+    if not compared:
         return False
-    with mpl.rc_context({"svg.hashsalt": "parameters", "font.size": 8}):
-        figure = Figure(figsize=(9, 2.6 * math.ceil(len(known) / 2)), layout="constrained")
-        panels = figure.subplots(math.ceil(len(known) / 2), 2, squeeze=False).flatten()
-        for axes, task in zip(panels, known, strict=False):
-            for run in sorted(select(runs, task), key=_order):
-                if math.isfinite(run.value):
-                    _plot(axes, run.row, [(run.record["parameters"], 100 * run.value)])
-            axes.set_xscale("log")
-            _finish(axes, TITLES[task], "parameters")
-        for axes in panels[len(known) :]:
+    rows = sorted({run.row for selected in compared.values() for run in selected} - _OURS.keys())
+    colors = _OURS | dict(zip(rows, itertools.cycle(_OTHERS), strict=False))
+    with mpl.rc_context({"svg.hashsalt": path.stem, "font.size": 8}):
+        height = math.ceil(len(compared) / 2)
+        figure = Figure(figsize=(9, 2.4 * height + 0.5), layout="constrained")
+        panels = figure.subplots(height, 2, squeeze=False).flatten()
+        for axes, (task, selected) in zip(panels, compared.items(), strict=False):
+            for run in sorted(selected, key=_order):
+                if points := list_points(run):
+                    ours = run.row in _OURS
+                    style = "o-" if ours else "s--"
+                    across, up = zip(*points, strict=True)
+                    axes.plot(across, up, style, color=colors[run.row], ms=3, lw=2 if ours else 1, label=run.row)
+            axes.set_title(TITLES[task])
+            axes.set_xlabel(x)
+            axes.set_ylabel(y)
+            axes.spines[["top", "right"]].set_visible(False)
+            if x == "parameters":
+                axes.set_xscale("log")
+                axes.set_xlim(1e4, 1e8)
+        for axes in panels[len(compared) :]:
             axes.set_axis_off()
+        handles = {
+            label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=7)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
     return True
@@ -140,23 +154,6 @@ def _describe_change(summary: Summary | None, default: Summary | None) -> str:
     if summary is default or summary == default:
         return f"{summary.percent()} ({steps})"
     return f"{summary.percent()} ({100 * (summary.mean - default.mean):+.2f}; {steps})"
-
-
-def _plot(axes: Axes, row: str, points: list[tuple[float, float]]) -> None:
-    is_ours = row in _OURS
-    across, up = zip(*points, strict=True)
-    style = "o-" if is_ours else "s--"
-    axes.plot(across, up, style, color=_OURS.get(row), ms=3, lw=2 if is_ours else 0.9, label=row)
-
-
-def _finish(axes: Axes, title: str, across: str) -> None:
-    axes.set_title(title)
-    axes.set_xlabel(across)
-    axes.set_ylabel("accuracy, %")
-    axes.spines[["top", "right"]].set_visible(False)
-    handles, labels = axes.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    axes.legend(unique.values(), unique.keys(), frameon=False, fontsize=6)
 
 
 def _name(column: str) -> str:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import paramixer as pm
 from paramixer.baselines import registry
+from paramixer.training.assessment.baseline import fit_baseline
+from paramixer.training.assessment.metrics import compute_loss
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.run import RunSettings, evaluate_run, resume_run, start_run
 
@@ -62,6 +65,16 @@ def test_a_resumed_baseline_has_the_same_weights(name, tmp_path):
     weights = [(tmp_path / run / "model" / "model.safetensors").read_bytes() for run in ("run", "half")]
     assert weights[0] == weights[1]
     assert RunFolder(tmp_path / "run").read_record()["system"] == name
+
+
+def test_ngrams_are_the_baseline_that_is_printed_beside_a_run(texts, tmp_path):
+    """So that the advice to keep the simple model gives that model."""
+    settings = RunSettings(task=str(texts), system="ngrams", training={"balance": True})
+    outcome = start_run(settings, tmp_path / "run")
+    baseline = fit_baseline(settings.load_task(), balance=True)
+    targets = torch.as_tensor(np.asarray(settings.load_task().test.targets)).long()
+    assert outcome.test["loss"] == pytest.approx(float(compute_loss(baseline.answers, targets)), rel=1e-5)
+    assert (outcome.validation, outcome.test["accuracy"]) == (baseline.validation, baseline.test)
 
 
 def test_ngrams_train_evaluate_and_predict(texts, tmp_path):

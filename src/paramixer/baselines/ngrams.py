@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 LONGEST, BITS = 5, 18
+_WEIGHTS = 2**22
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Ngrams(PretrainedModel):
     """Computes logits from the counts of all n-grams up to ``window`` tokens, hashed to ``rank`` columns.
 
-    A count c enters as log(1 + c), and the vector of a sequence has norm 1.
+    A count c enters as log(1 + c) times the rarity of the column, and the vector of a sequence has norm 1.
     """
 
     config: BaselineConfig
     model_type: ClassVar = "baseline"
+    rarity: Tensor
 
     def __init__(self, config: BaselineConfig) -> None:
         super().__init__()
@@ -39,7 +41,9 @@ class Ngrams(PretrainedModel):
             raise ValueError("n-grams are counted in sequences of tokens that have classes; choose another model")
         self.config = config
         self.longest = config.window or LONGEST
-        self.columns = config.rank or 1 << BITS
+        # Fewer for many classes, so that the weights stay few.
+        self.columns = config.rank or 1 << min(BITS, max(1, _WEIGHTS // config.outputs).bit_length() - 1)
+        self.register_buffer("rarity", torch.ones(self.columns))
         self.weight = nn.Parameter(torch.zeros(config.outputs, self.columns))
         self.bias = nn.Parameter(torch.zeros(config.outputs))
 
@@ -47,12 +51,12 @@ class Ngrams(PretrainedModel):
         """Return logits ``[batch, outputs]`` for token ids ``[batch, length]``, without a gradient."""
         rows = inputs.cpu().numpy()
         ends = self._ends(rows) if lengths is None else np.asarray(lengths)
-        counts = self.count_ngrams([row[:end] for row, end in zip(rows, ends, strict=True)])
+        counts = self.weigh(self.count_ngrams([row[:end] for row, end in zip(rows, ends, strict=True)]))
         logits: NDArray[np.float32] = counts @ self.weight.detach().cpu().numpy().T
         return torch.from_numpy(np.ascontiguousarray(logits)) + self.bias.detach().cpu()
 
     def count_ngrams(self, sequences: Sequence[NDArray[Any]]) -> csr_matrix:
-        """Return normalized counts, ``[sequences, columns]``."""
+        """Return logarithms of counts, ``[sequences, columns]``."""
         from scipy.sparse import csr_matrix
 
         sizes = np.array([len(sequence) for sequence in sequences], np.int64)
@@ -73,19 +77,30 @@ class Ngrams(PretrainedModel):
         places, counts = np.unique(np.concatenate(codes), return_counts=True)
         values = np.log1p(counts).astype(np.float32)
         rows = places // self.columns
-        squares = np.zeros(len(sequences))
-        np.add.at(squares, rows, values.astype(np.float64) ** 2)
-        values /= np.sqrt(np.maximum(squares, 1e-12))[rows].astype(np.float32)
         starts = np.searchsorted(rows, np.arange(len(sequences) + 1))
         columns = (places % self.columns).astype(np.int32)
         return csr_matrix((values, columns, starts), shape=(len(sequences), self.columns))
 
+    def learn_rarity(self, counts: csr_matrix) -> None:
+        """Learn from the counts of the training sequences in how few of them each column occurs."""
+        occurrences = np.bincount(counts.indices, minlength=self.columns)
+        rarity = np.log((1 + counts.shape[0]) / (1 + occurrences)) + 1
+        self.rarity.copy_(torch.from_numpy(rarity))
+
+    def weigh(self, counts: csr_matrix) -> csr_matrix:
+        """Return counts times rarity, of norm 1 in each row; the counts are overwritten."""
+        counts.data *= self.rarity.cpu().numpy()[counts.indices]
+        squares = np.zeros(counts.shape[0])
+        owner = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        np.add.at(squares, owner, counts.data.astype(np.float64) ** 2)
+        counts.data /= np.sqrt(np.maximum(squares, 1e-12))[owner].astype(counts.data.dtype)
+        return counts
+
+    @torch.no_grad()
     def set_weights(self, weight: NDArray[Any], bias: NDArray[Any]) -> None:
-        """Take scikit-learn's weights; for two classes these have one row, that of the second."""
-        fitted = torch.from_numpy(np.ascontiguousarray(weight)).float(), torch.from_numpy(np.asarray(bias)).float()
-        with torch.no_grad():
-            for parameter, new in zip((self.weight, self.bias), fitted, strict=True):
-                parameter.copy_(torch.stack([torch.zeros_like(new[0]), new[0]]) if len(new) == 1 else new)
+        """Take the weights of a fit."""
+        self.weight.copy_(torch.as_tensor(weight))
+        self.bias.copy_(torch.as_tensor(bias))
 
     def _ends(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         if self.config.pad is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import permutation
 from paramixer.data.task import Sequences, Task
 from paramixer.training.assessment.intervals import measure_interval
+from paramixer.training.assessment.linear import fit_classes
 from paramixer.training.assessment.metrics import METRICS, compute_loss, format_number
 from paramixer.training.weights import training_weights
 
@@ -32,11 +32,7 @@ _POSITIONS = 2**24
 # Sequences of at most so many numbers, all equally long, are taken number by number.
 _MOST_NUMBERS = 4096
 # Inverse strengths of the penalty on the weights, for rows of norm 1 and for standardized columns.
-_COUNT_STRENGTHS, _NUMBER_STRENGTHS = (1.0, 10.0, 100.0), (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# Fitting ends where all slopes are this share of the largest one at the start.
-_TOLERANCE = 3e-2
-# Weights of the linear layer at most, and columns of n-grams where that allows them.
-_WEIGHTS, _COLUMNS = 2**22, 2**18
+COUNT_STRENGTHS, _NUMBER_STRENGTHS = (1.0, 10.0, 100.0), (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _CHUNK = 256
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _BANDS = 8
@@ -167,13 +163,11 @@ class _Ngrams(_Features):
 
     def __init__(self, task: Task) -> None:
         assert task.vocabulary is not None
-        columns = 1 << min(_COLUMNS, max(1, _WEIGHTS // task.outputs)).bit_length() - 1
-        # Only its counts are used, which do not depend on classes.
+        # Of values only the counts are used.
         config = registry.BaselineConfig(
-            model="ngrams", length=task.length, vocabulary=len(task.vocabulary), outputs=2, rank=columns
+            model="ngrams", length=task.length, vocabulary=len(task.vocabulary), outputs=max(2, task.outputs)
         )
         self._model: Any = registry.build(config)
-        self._rarity: NDArray[np.float64] = np.ones(columns)
 
     def rows(self, split: Sequences, chosen: NDArray[np.int64], name: str, progress: Progress) -> Any:
         from scipy.sparse import vstack
@@ -183,14 +177,8 @@ class _Ngrams(_Features):
 
     def scale(self, rows: Any, fitting: bool) -> Any:
         if fitting:
-            occurrences = np.bincount(rows.indices, minlength=rows.shape[1])
-            self._rarity = np.log((1 + rows.shape[0]) / (1 + occurrences)) + 1
-        rows.data *= self._rarity[rows.indices].astype(rows.data.dtype)
-        squares = np.zeros(rows.shape[0])
-        owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        np.add.at(squares, owner, rows.data.astype(np.float64) ** 2)
-        rows.data /= np.sqrt(np.maximum(squares, 1e-12))[owner].astype(rows.data.dtype)
-        return rows
+            self._model.learn_rarity(rows)
+        return self._model.weigh(rows)
 
 
 class _Numbers(_Features):
@@ -218,7 +206,7 @@ class _Numbers(_Features):
 
 def _choose_features(task: Task, seed: int) -> Iterator[tuple[str, _Features, tuple[float, ...]]]:
     if task.vocabulary is not None:
-        yield "n-grams", _Ngrams(task), _COUNT_STRENGTHS
+        yield "n-grams", _Ngrams(task), COUNT_STRENGTHS
     if task.vocabulary is not None and task.vocabulary.unit != "number":
         return
     lengths = np.concatenate([np.asarray(split.lengths) for split in task.splits.values()])
@@ -271,44 +259,16 @@ def _solve(
 ) -> Callable[[Any], Tensor]:
     """Return a function from rows to answers, as a model gives them."""
     from scipy.sparse import issparse
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.linear_model import Ridge
 
+    if task.target == "class":
+        if len(np.unique(targets)) < 2:
+            return lambda other: _log_shares(targets, task.outputs).repeat(other.shape[0], 1)
+        return fit_classes(rows, targets, weights, task.outputs, strength).predict
     # Most columns belong to n-grams that never occur.
     used: Any = np.unique(rows.indices) if issparse(rows) else slice(None)
-    known = np.unique(targets)
-    if task.target == "class" and len(known) < 2:
-        return lambda other: _log_shares(targets, task.outputs).repeat(other.shape[0], 1)
-    with warnings.catch_warnings():
-        # More iterations do not help validation.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if task.target == "value":
-            ridge = Ridge(alpha=1 / strength, tol=1e-3, max_iter=200).fit(rows[:, used], targets, weights)
-            return lambda other: torch.from_numpy(np.asarray(ridge.predict(other[:, used]), np.float32))
-        tol = _TOLERANCE * _largest_slope(rows[:, used], targets, weights)
-        model = LogisticRegression(C=strength, tol=tol, max_iter=200).fit(rows[:, used], targets, weights)
-
-    def predict(other: Any) -> Tensor:
-        logits = np.asarray(model.decision_function(other[:, used]), np.float32)
-        # For two classes there is one column, that of the second. A class that train lacks is never answered.
-        answers = torch.full((len(logits), task.outputs), -1e9)
-        columns = np.stack([np.zeros_like(logits), logits], 1) if logits.ndim == 1 else logits
-        answers[:, torch.from_numpy(known.astype(np.int64))] = torch.from_numpy(columns)
-        return answers
-
-    return predict
-
-
-def _largest_slope(rows: Any, targets: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
-    """Return the largest derivative of the mean loss by a weight, where every class has its share.
-
-    scikit-learn compares the slopes with its tolerance. Those of long texts are all small, so that a fixed tolerance
-    would end the fit before its first step.
-    """
-    members = (targets[:, None] == np.unique(targets)).astype(np.float64)
-    counts = np.ones(len(targets)) if weights is None else weights
-    excess = (members - np.average(members, 0, counts)) * (counts / counts.sum())[:, None]
-    return max(float(np.abs(rows.T @ excess).max()), 1e-9)
+    ridge = Ridge(alpha=1 / strength, tol=1e-3, max_iter=200).fit(rows[:, used], targets, weights)
+    return lambda other: torch.from_numpy(np.asarray(ridge.predict(other[:, used]), np.float32))
 
 
 def _guess(task: Task) -> Tensor:

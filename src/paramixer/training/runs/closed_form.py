@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ import torch
 from torch import Tensor
 
 from paramixer.data.task import Sequences, Task
+from paramixer.training.assessment.baseline import COUNT_STRENGTHS
+from paramixer.training.assessment.linear import fit_classes
 from paramixer.training.assessment.metrics import METRICS, compute_metrics
 from paramixer.training.assessment.verdict import score_test
 from paramixer.training.callbacks.progress import Display
@@ -23,8 +24,6 @@ from paramixer.training.weights import training_weights
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# Inverse strengths of the penalty on the weights; the best on validation is taken.
-STRENGTHS = (1.0, 10.0, 100.0)
 # Sequences whose n-grams are counted at a time.
 _CHUNK = 256
 
@@ -54,7 +53,7 @@ def fit_ngrams(
             build_record(
                 task,
                 model.config,
-                {**described, "training": {"strengths": list(STRENGTHS)}},
+                {**described, "training": {"strengths": list(COUNT_STRENGTHS)}},
                 parameters=count_parameters(model),
                 seed=seed,
                 processes=1,
@@ -67,14 +66,16 @@ def fit_ngrams(
 
     write_record(None)
     with display:
-        train, validation = (_count(model, task.splits[name], name, display) for name in ("train", "validation"))
+        counts = _count(model, task.train, "train", display)
+        model.learn_rarity(counts)
+        train, validation = model.weigh(counts), model.weigh(_count(model, task.validation, "validation", display))
         labels = np.asarray(task.train.targets)
         if len(np.unique(labels)) < task.outputs:
             raise ValueError(f"only {len(np.unique(labels))} of {task.outputs} classes are in train; nothing to learn")
         best, best_step, found = None, 0, None
-        for step, strength in enumerate(STRENGTHS, 1):
-            tick = display.track(f"fitting {step} of {len(STRENGTHS)}", 1)
-            solution = _solve(train, labels, strength, weights)
+        for step, strength in enumerate(COUNT_STRENGTHS, 1):
+            tick = display.track(f"fitting {step} of {len(COUNT_STRENGTHS)}", 1)
+            solution = fit_classes(train, labels, weights, task.outputs, strength)
             tick(1)
             model.set_weights(*solution)
             metrics = compute_metrics(_predict(model, validation), _read_targets(task.validation), task.metric)
@@ -88,8 +89,8 @@ def fit_ngrams(
         model.set_weights(*found)
         model.save_pretrained(run.model)
         write_inputs(run.model, task)
-        answers = _predict(model, _count(model, task.test, "test", display))
-        outcome = Outcome(task.metric, best, {}, len(STRENGTHS), best_step, "all strengths were tried")
+        answers = _predict(model, model.weigh(_count(model, task.test, "test", display)))
+        outcome = Outcome(task.metric, best, {}, len(COUNT_STRENGTHS), best_step, "all strengths were tried")
         outcome = score_test(outcome, answers, _read_targets(task.test), balance)
         write_record(outcome)
         display.on_outcome(outcome)
@@ -106,21 +107,6 @@ def _count(model: Any, split: Sequences, name: str, display: Display) -> csr_mat
         parts.append(model.count_ngrams([item.inputs.numpy() for item in items]))
         tick(len(items))
     return vstack(parts, format="csr")
-
-
-def _solve(train: csr_matrix, labels: Any, strength: float, weights: Any) -> tuple[Any, Any]:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    # Most columns belong to n-grams that never occur; their weights stay zero.
-    used = np.unique(train.indices)
-    with warnings.catch_warnings():
-        # More iterations do not help validation.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = LogisticRegression(C=strength, max_iter=200).fit(train[:, used], labels, weights)
-    weight = np.zeros((len(solution.coef_), train.shape[1]), np.float32)
-    weight[:, used] = solution.coef_
-    return weight, solution.intercept_
 
 
 def _predict(model: Any, counts: csr_matrix) -> Tensor:

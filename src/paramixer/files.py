@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -44,16 +45,40 @@ def writing(path: Path, kept: str) -> Iterator[None]:
         raise failure from error
 
 
+_unfinished: set[Path] = set()
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[None]:
+    """Remove a file or folder when the context ends, renamed or not; also where Ctrl-C ends the process at once."""
+    _unfinished.add(path)
+    try:
+        yield
+    finally:
+        _remove(path)
+        _unfinished.discard(path)
+
+
+def remove_unfinished() -> None:
+    """Remove what is not finished yet, before the process ends without its usual cleaning up."""
+    for path in tuple(_unfinished):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        remove_quietly(path)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write content to path atomically: a crash leaves the old file or the new one."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with writing(path, "the file from before is kept" if path.exists() else "nothing was written"):
-        try:
-            write_synced(temporary, content)
-            temporary.replace(path)
-        except BaseException:
-            remove_quietly(temporary)
-            raise
+    kept = "the file from before is kept" if path.exists() else "nothing was written"
+    with writing(path, kept), unfinished(temporary):
+        write_synced(temporary, content)
+        temporary.replace(path)
     sync_folder(path.parent)
 
 

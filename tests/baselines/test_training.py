@@ -11,6 +11,7 @@ import torch
 
 import paramixer as pm
 from paramixer.baselines import registry
+from paramixer.export.run_export import export_run
 from paramixer.training.assessment.baseline import fit_baseline
 from paramixer.training.assessment.metrics import compute_loss
 from paramixer.training.runs.folder import RunFolder
@@ -65,6 +66,12 @@ def test_a_resumed_baseline_has_the_same_weights(name, tmp_path):
     weights = [(tmp_path / run / "model" / "model.safetensors").read_bytes() for run in ("run", "half")]
     assert weights[0] == weights[1]
     assert RunFolder(tmp_path / "run").read_record()["system"] == name
+
+
+def test_ngrams_are_not_exported(texts, tmp_path):
+    start_run(RunSettings(task=str(texts), system="ngrams"), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"a model of n-gram counts, which torch cannot trace; use it by pm.load"):
+        export_run(tmp_path / "run", "pt2")
 
 
 def test_ngrams_are_the_baseline_that_is_printed_beside_a_run(texts, tmp_path):

@@ -140,6 +140,40 @@ def test_interrupting_an_import_ends_with_one_line(module, words):
     assert ended.returncode == 130
 
 
+INTERRUPT_WHILE_WRITING = """
+import os, signal, sys
+from pathlib import Path
+from paramixer.cli.interrupts import handle_interrupts
+from paramixer.data.storage.cache import prepare
+from paramixer.training.prediction.output import open_writer
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "colorsys":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+def build(folder):
+    (folder / "half").write_text("half")
+    import colorsys
+with handle_interrupts(until_exit=True), open_writer(Path("out.csv")) as write:
+    write({"a": "1"})
+    prepare("task", {}, build)
+"""
+
+
+def test_interrupting_an_import_leaves_no_file(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_WHILE_WRITING],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PARAMIXER_CACHE": str(tmp_path / "cache")},
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "paramixer: interrupted\n")
+    # The lock of a prepared folder stays.
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".lock"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0])
 def test_interrupting_at_any_moment_ends_with_one_line(seconds, tmp_path):

@@ -49,6 +49,13 @@ def test_a_program_of_torch(name):
     check(make_model(name), "pt2")
 
 
+def test_sums_over_positions_are_of_double_precision():
+    """A runtime that adds up one after the other loses three digits over 5 000 positions."""
+    nodes = [node for node in program.trace(make_model("texts")).graph.nodes if "aten.sum" in str(node.target)]
+    over_positions = [node for node in nodes if node.args[0].meta["val"].dtype == torch.float64]
+    assert len(over_positions) >= 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("format", FORMATS)

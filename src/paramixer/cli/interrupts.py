@@ -34,6 +34,9 @@ def handle_interrupts(*, until_exit: bool) -> Iterator[None]:
 def _leave_or_raise(number: int, frame: FrameType | None) -> None:
     # An extension module that is being initialized may turn the exception into an ImportError, or ignore it.
     if _importing(frame):
+        # No finally is reached from here. Before this module is imported, nothing has been written.
+        if files := sys.modules.get("paramixer.files"):
+            files.remove_unfinished()
         print("paramixer: interrupted", file=sys.stderr, flush=True)
         os._exit(130)
     raise KeyboardInterrupt

@@ -28,6 +28,8 @@ def lowered_ops() -> dict[Any, Callable[..., Any]]:
         ops.ngram_rows.default: ngram_rows,
         ops.occurrences.default: occurrences,
         torch.ops.aten.unfold.default: unfold,
+        torch.ops.aten.sum.dim_IntList: sum_positions,
+        torch.ops.aten.linalg_vector_norm.default: norm_of_positions,
     }
 
 
@@ -163,3 +165,24 @@ def _mix(weights: Tensor, values: Tensor, offsets: Tensor, ends: Tensor, ring: b
     for k in range(1, offsets.shape[1]):
         mixed = mixed + shares[k] * table.index_select(0, rows[k])
     return mixed.reshape(batch, heads, length, channels)
+
+
+def sum_positions(values: Tensor, dims: Sequence[int] | None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Return sums over positions, added up in double precision: runtimes add one after the other, torch in pairs."""
+    if values.dtype != torch.float32 or not _are_positions(values, dims):
+        return NotImplemented
+    return values.double().sum(list(dims or ()), keepdim).to(dtype or values.dtype)
+
+
+def norm_of_positions(
+    values: Tensor, order: float = 2, dims: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """Return Euclidean norms over positions, added up in double precision."""
+    if values.dtype != torch.float32 or order != 2 or not _are_positions(values, dims):
+        return NotImplemented
+    return values.double().square().sum(list(dims or ()), keepdim).sqrt().to(dtype or values.dtype)
+
+
+def _are_positions(values: Tensor, dims: Sequence[int] | None) -> bool:
+    """Whether the number of summands depends on the length of the sequences."""
+    return any(not isinstance(values.shape[dim], int) for dim in dims or ())

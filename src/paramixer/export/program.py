@@ -101,7 +101,7 @@ def check_outputs(model: PretrainedModel, run: Any, what: str, tolerance: float)
         if not difference <= tolerance:
             raise ValueError(
                 f"{what} differs from the model by {difference:.2g} for {batch} sequences of {width}, more than "
-                f"{tolerance:g}; nothing was written"
+                f"{tolerance:g} (change with --tolerance); nothing was written"
             )
         worst = max(worst, difference)
     return worst

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from paramixer.data.progress import Progress, no_progress
 from paramixer.export.formats import FORMATS, check_installed
 from paramixer.export.preprocessing import describe
 from paramixer.export.program import check_outputs, trace
@@ -31,7 +32,13 @@ class Exported:
     """The largest difference from the model on the inputs that were compared, relative to answers above 1."""
 
 
-def export_run(run: Path, format: str = "onnx", out: Path | None = None, tolerance: float = TOLERANCE) -> Exported:
+def export_run(
+    run: Path,
+    format: str = "onnx",
+    out: Path | None = None,
+    tolerance: float = TOLERANCE,
+    progress: Progress = no_progress,
+) -> Exported:
     """Write the model of a run in a format, with its preprocessing and an example beside it.
 
     The file is compared with the model on sequences of several lengths and batch sizes first; nothing is written where
@@ -42,6 +49,7 @@ def export_run(run: Path, format: str = "onnx", out: Path | None = None, toleran
         format: "onnx" or "pt2".
         out: the file of the model, or a folder; by default the run's folder ``export``.
         tolerance: the largest difference, relative to answers above 1.
+        progress: shows progress.
     """
     if format not in FORMATS:
         raise ValueError(f"there is no format {format!r}; choose from {', '.join(FORMATS)}")
@@ -52,11 +60,21 @@ def export_run(run: Path, format: str = "onnx", out: Path | None = None, toleran
     info, _ = read_inputs(folder)
     # Exports are of single precision, whatever the model was trained in.
     model = load_model(folder).float().eval()
+    if getattr(model.config, "model", None) == "ngrams":
+        raise ValueError(
+            f"{run} is a model of n-gram counts, which torch cannot trace; use it by pm.load({str(run)!r})"
+        )
     program_text = Path(__file__).with_name("example.py").read_bytes()
     if example.exists() and example.read_bytes() != program_text:
         raise ValueError(f"{example} exists and is no example of paramixer export; give --out another folder")
-    content, run_content = FORMATS[format](trace(model))
+    steps = iter(progress(("traced", "translated", "compared"), f"exporting to {format}"))
+    next(steps)
+    program = trace(model)
+    next(steps)
+    content, run_content = FORMATS[format](program)
+    next(steps)
     difference = check_outputs(model, run_content, f"the {format} export", tolerance)
+    next(steps, None)
     with writing(path, "nothing was written"):
         path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content)

@@ -26,10 +26,12 @@ def export(
         tolerance: The largest difference from the model, relative to answers above 1.
     """
     from paramixer.cli.console import CommandConsole
+    from paramixer.data.progress import show_progress
     from paramixer.export.run_export import export_run
 
-    exported = export_run(run, file_format, out, tolerance)
     console = CommandConsole()
+    with show_progress(console) as progress:
+        exported = export_run(run, file_format, out, tolerance, progress)
     size = exported.model.stat().st_size / 1e6
     console.print_line(f"{exported.model}, {size:.1f} MB, differs from the model by at most {exported.difference:.1g}")
     console.print_line(f"{exported.preprocessing}, {exported.example}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -14,10 +13,10 @@ from typing import Any
 
 from paramixer.data.errors import DataError
 from paramixer.extras import needed_for
+from paramixer.files import FULL, unfinished
 
 # Part of every key. Raise it when the files change.
 FORMAT = 1
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def find_folder() -> Path:
@@ -51,7 +50,7 @@ def prepare(name: str, key: dict[str, Any], build: Callable[[Path], None]) -> Pa
             if not folder.is_dir():
                 _build(folder, build)
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise DataError(
                 f"no space left while writing ({error.strerror}); free some, or set PARAMIXER_CACHE to another folder",
                 folder.parent,
@@ -62,18 +61,15 @@ def prepare(name: str, key: dict[str, Any], build: Callable[[Path], None]) -> Pa
 
 def _build(folder: Path, build: Callable[[Path], None]) -> None:
     # This process holds the lock, so unfinished folders were left by processes that were killed.
-    for unfinished in folder.parent.glob(f".{folder.name}-*"):
-        shutil.rmtree(unfinished, ignore_errors=True)
+    for left in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with unfinished(temporary):
         build(temporary)
         for path in temporary.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         temporary.rename(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def identify(source: Path) -> list[list[Any]]:

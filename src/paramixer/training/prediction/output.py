@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from paramixer.extras import needed_for
-from paramixer.files import remove_quietly, sync_folder, writing
+from paramixer.files import sync_folder, unfinished, writing
 
 Row = dict[str, Any]
 Write = Callable[[Row], None]
@@ -43,16 +43,14 @@ def open_writer(path: Path, escape: bool = True) -> Iterator[Write]:
         escape: as for :func:`write_csv`.
     """
     check_place(path)
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with writing(path, "the file from before is kept" if path.exists() else "no prediction was written"):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with _open_unfinished(unfinished, path.suffix, escape) as write:
-                yield write
-            unfinished.replace(path)
-            sync_folder(path.parent)
-        finally:
-            remove_quietly(unfinished)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    kept = "the file from before is kept" if path.exists() else "no prediction was written"
+    with writing(path, kept), unfinished(temporary):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _open_unfinished(temporary, path.suffix, escape) as write:
+            yield write
+        temporary.replace(path)
+        sync_folder(path.parent)
 
 
 def open_stream(stream: TextIO, suffix: str, escape: bool = True) -> AbstractContextManager[Write]:

@@ -221,6 +221,7 @@ def test_what_would_be_lost_or_ignored_is_refused(capsys):
         (["--resume", "run", "--model", "s4d", "--set", "model.hidden=3"], "; remove system, model.hidden (only"),
         (["--resume", "run", "--out", "other"], "--resume keeps the run's settings; remove --out"),
         ([*ORDER[1:], "--out", "a-file"], "is a file; give a folder"),
+        ([*ORDER[1:], "--out", "a-file/deeper/run"], "a-file is a file; give a folder"),
         ([*ORDER[1:], "--out", "run"], "there is a run in run already"),
     ):
         capsys.readouterr()

@@ -243,6 +243,16 @@ def test_a_value_that_float32_cannot_hold_names_its_row(value):
         _load(samples)
 
 
+def test_values_that_float32_would_round_are_refused():
+    """Unix times half a second apart are one number there."""
+    samples = [Sample(f"t{i}", 1.7e9 + i / 2, f"line {i}") for i in range(20)]
+    with pytest.raises(
+        DataError, match="^line 19: the targets, from 1700000000 to 1700000009.5, are too close .* subtract"
+    ):
+        _load(samples)
+    _load([Sample(f"t{i}", 1000 + i / 2, f"line {i}") for i in range(20)])
+
+
 def test_features_that_differ_name_the_row():
     samples = _numbers(0, 1)
     samples[9] = samples[9]._replace(sequence=np.ones((3, 1)))

@@ -19,6 +19,9 @@ from paramixer.data.vocabulary import Vocabulary
 # Up to this many different whole numbers are classes; more are values.
 _MOST_CLASSES = 50
 _MOST_VALUE = float(np.finfo(np.float32).max)
+_ROUNDING = float(np.finfo(np.float32).eps)
+# Targets may lose so much of their spread.
+_MOST_ROUNDING = 1e-3
 
 
 @dataclass
@@ -159,6 +162,14 @@ def parse_values(census: Census) -> list[float]:
         if not abs(value) <= _MOST_VALUE:
             raise DataError(f"the target {target!r} is NaN, infinite or too large for float32", place)
         values.append(value)
+    low, high = min(values), max(values)
+    # What float32 rounds away, seen from the spread.
+    if low < high and max(abs(low), abs(high)) * _ROUNDING > _MOST_ROUNDING * (high - low):
+        raise DataError(
+            f"the targets, from {low:.17g} to {high:.17g}, are too close together for their size: float32 would round "
+            f"them; subtract {low:.17g} from each in the file",
+            census.places[values.index(high)],
+        )
     return values
 
 

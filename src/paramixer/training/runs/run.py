@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -197,8 +198,12 @@ def check_run(settings: RunSettings, folder: Path | None = None) -> Path:
     if settings.system != PARAMIXER:
         registry.get(settings.system).check_installed()
     run = RunFolder(folder or _name_folder(settings))
-    if run.path.exists() and not run.path.is_dir():
-        raise NotADirectoryError(f"{run.path} is a file; give a folder to write the run to")
+    # The nearest folder that exists must take new ones, or the run would fail once everything else is done.
+    place = next(place for place in (run.path, *run.path.absolute().parents) if place.exists())
+    if not place.is_dir():
+        raise NotADirectoryError(f"{run.path}: {place} is a file; give a folder to write the run to")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(f"{run.path}: no folder can be made in {place}; give another folder to write the run to")
     if run.config.exists():
         raise FileExistsError(f"there is a run in {run.path} already; resume it, or choose another folder")
     return run.path

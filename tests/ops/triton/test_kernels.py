@@ -26,6 +26,14 @@ def test_any_length(length, generator):
     assert_accurate(make_chain(generator, length=length, batch=1 if length == 100 else 2))
 
 
+@pytest.mark.parametrize(("batch", "length"), [(0, 9), (2, 0)])
+@pytest.mark.parametrize("heads", [None, 2])
+def test_batches_without_a_position(heads, batch, length, generator):
+    results = run_backend(make_chain(generator, heads, batch=batch, length=length))
+    assert results["mixed"].shape[:2] == (batch, length)
+    assert not any(results[name].any() for name in ("dw1", "db1", "dw2", "db2"))
+
+
 @pytest.mark.parametrize("width", [1, 5, 32, 33, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["channels", "inputs", "hidden"])
 def test_any_width_of_values_inputs_and_hidden_layers(name, width, generator):
@@ -196,6 +204,12 @@ def test_calls_that_the_backend_cannot_serve_are_refused_in_words(generator):
         pm.link_mix(values[..., :1], values, [1])
     with pytest.raises(BackendError, match="2147483648 sequences x length 1 x 1 heads.*split the batch"):
         launch.launch_tiles(None, 2**31, 1, 1, launch.choose(16))
+    refused = {"hidden": (513, "up to 512 hidden"), "links": (257, "256 links"), "channels": (4097, "4096 channels of a")}
+    for name, (width, message) in refused.items():
+        with pytest.raises(BackendError, match=f"{message}.*these have {width}; use pm.backend\\('reference'\\)"):
+            run_backend(make_chain(generator, length=1, **{name: width}))
+    with pytest.raises(BackendError, match="4096 channels of a head"):
+        backend.link_mix(torch.ones(1, 1, 1), torch.ones(1, 1, 4097), torch.zeros(1), None, True)
     too_long = torch.ones(1, device=DEVICE).expand(1, 2**30 + 1, 1)
     assert "sequences of up to 1073741824 positions" in triton.unsupported_reason(too_long)
 

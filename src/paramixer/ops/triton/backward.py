@@ -152,3 +152,5 @@ def mlp_backward(
         tl.store(sums + links[:, None] * H + units[None, :], dw2, mask=(links < K)[:, None] & real_units[None, :])
         if first == 0:
             tl.store(sums + K * H + links, db2, mask=links < K)
+        # The next pass adds to the same rows of dinputs, perhaps by other threads.
+        tl.debug_barrier()

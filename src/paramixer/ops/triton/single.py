@@ -56,20 +56,24 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     for number, start in enumerate(range(0, flat.numel(), 2**32)):
         part = slice(start, start + 2**32)
         count = min(2**32, flat.numel() - start)
-        low, high, last = dropout_keys(seed, number)
-        drop[(triton.cdiv(count, _DROPOUT_TILE),)](
-            flat[part],
-            out[part],
-            count,
-            dropout_threshold(p),
-            dropout_scale(p),
-            low,
-            high,
-            last,
-            TILE=_DROPOUT_TILE,
-            enable_fp_fusion=True,
+        keys = dict(zip(("key0", "key1", "key2"), map(_as_int32, dropout_keys(seed, number)), strict=True))
+        launch.run(
+            drop,
+            lambda meta, count=count: (triton.cdiv(count, meta["TILE"]),),
+            launch.Choice(_DROPOUT_TILE),
+            values=flat[part],
+            dropped=out[part],
+            count=count,
+            threshold=dropout_threshold(p),
+            scale=dropout_scale(p),
+            **keys,
         )
     return dropped
+
+
+def _as_int32(bits: int) -> int:
+    """Return the number of these 32 bits with a sign: a kernel is compiled again for arguments beyond int32."""
+    return bits - 2**32 if bits >= 2**31 else bits
 
 
 def _mix(
@@ -110,6 +114,7 @@ def _shape(weights: Tensor, values: Tensor) -> tuple[int, int, int, dict[str, in
     heads = weights.shape[2] if weights.dim() == 4 else 1
     batch, length, channels = values.shape
     C = channels // heads
+    launch.check_widths(channels=C)
     return batch, length, heads, {"K": weights.shape[-1], "C": C, "CP": launch.pad(C)}
 
 

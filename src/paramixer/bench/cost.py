@@ -7,11 +7,12 @@ useful work and is counted apart. Times and memory are predictions; the benchmar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from paramixer.bench.case import Case
-from paramixer.bench.gpu_traffic import INPUT_BLOCK, backward_traffic, forward_traffic
+from paramixer.bench.gpu_traffic import INPUT_BLOCK, Traffic, backward_traffic, forward_traffic
 from paramixer.bench.limits import Limits
 from paramixer.ops.chain import count_checkpoints
 
@@ -96,17 +97,17 @@ def forward_seconds(case: Case, backend: str, limits: Limits) -> float:
     """Predicted time of a forward pass."""
     efficiency = _EFFICIENCY[_check_backend(backend)][0]
     return _seconds(
-        forward_operations(case), forward_bytes(case, backend), _gathered_bytes(case, backend), efficiency, limits
+        _forward_work(case, backend), forward_bytes(case, backend), _gathered_bytes(case, backend), efficiency, limits
     )
 
 
 def backward_seconds(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1) -> float:
     """Predicted time of a backward pass."""
-    operations, moved = backward_operations(case, checkpoint_every), backward_bytes(case, backend, checkpoint_every)
+    work, moved = _backward_work(case, backend, checkpoint_every), backward_bytes(case, backend, checkpoint_every)
     factors = case.offsets().shape[0]
     again = factors - 1 - count_checkpoints(factors, checkpoint_every)
     gathered = _gathered_bytes(case, backend) // factors * (2 * factors + again)
-    return _seconds(operations, moved, gathered, _EFFICIENCY[_check_backend(backend)][1], limits)
+    return _seconds(work, moved, gathered, _EFFICIENCY[_check_backend(backend)][1], limits)
 
 
 def forward_memory(case: Case, backend: str) -> int:
@@ -186,8 +187,32 @@ def describe(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1
     }
 
 
-def _seconds(operations: Operations, moved: int, gathered: int, efficiency: float, limits: Limits) -> float:
-    work = operations.products + operations.additions + _GELU * operations.gelus + operations.recomputed
+def _forward_work(case: Case, backend: str) -> int:
+    """Operations that a forward pass executes: the Triton kernels compute padding, too."""
+    operations = forward_operations(case)
+    products = _executed(case, forward_traffic) if backend == "triton" else operations.products
+    return products + operations.additions + _GELU * operations.gelus
+
+
+def _backward_work(case: Case, backend: str, checkpoint_every: int) -> int:
+    """The same of a backward pass: the Triton kernels compute hidden layers twice, the second time with a slope."""
+    operations = backward_operations(case, checkpoint_every)
+    products, gelus = operations.products + operations.recomputed, operations.gelus
+    if backend == "triton":
+        factors = case.offsets().shape[0]
+        again = factors - 1 - count_checkpoints(factors, checkpoint_every)
+        products = _executed(case, backward_traffic) + _executed(case, forward_traffic) // factors * again
+        gelus *= 3
+    return products + operations.additions + _GELU * gelus
+
+
+def _executed(case: Case, traffic: Callable[[int, int, int, int], list[Traffic]]) -> int:
+    factors, links = case.offsets().shape
+    each = sum(one.operations for one in traffic(case.width, case.hidden, case.head_channels, links))
+    return case.tokens * case.chains * factors * each
+
+
+def _seconds(work: int, moved: int, gathered: int, efficiency: float, limits: Limits) -> float:
     cached = gathered / limits.cache if limits.cache else 0.0
     return max(work / limits.flops, moved / limits.bandwidth, cached) / efficiency
 

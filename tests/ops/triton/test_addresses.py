@@ -57,7 +57,9 @@ def test_programs_number_sequences_in_64_bits():
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="watches the interpreter")
-@pytest.mark.parametrize("options", [{}, {"heads": 2, "residual": "block"}, {"inputs": 33}], ids=["one", "heads", "wide"])
+@pytest.mark.parametrize(
+    "options", [{}, {"heads": 2, "residual": "block"}, {"inputs": 33}], ids=["one", "heads", "wide"]
+)
 def test_every_address_of_a_token_is_64_bit(options, monkeypatch, generator):
     """Offsets in 32 bits stay below the number of parameters, however many tokens there are."""
     from triton.runtime.interpreter import InterpreterBuilder

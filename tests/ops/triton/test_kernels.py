@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 
@@ -134,12 +135,12 @@ def test_link_mix_alone(lengths, heads, ring, generator):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("heads", [None, 2])
-def test_half_precision_is_computed_in_float32(dtype, heads, generator):
+@pytest.mark.parametrize(("heads", "residual"), [(None, "factor"), (2, "factor"), (None, "block")])
+def test_half_precision_is_computed_in_float32(dtype, heads, residual, generator):
     """As exact as the reference, which converts to float32, computes and rounds the result."""
     chain = make_chain(generator, heads, lengths=[17, 8])
     tensors = [tensor.to(dtype) for tensor in chain[:6]]
-    arguments = *tensors, chain.offsets, "factor", chain.lengths
+    arguments = *tensors, chain.offsets, residual, chain.lengths
     results = {}
     for name, device in (("reference", "cpu"), ("triton", DEVICE)):
         leaves = [tensor.to(device, copy=True).requires_grad_() for tensor in tensors]
@@ -204,7 +205,11 @@ def test_calls_that_the_backend_cannot_serve_are_refused_in_words(generator):
         pm.link_mix(values[..., :1], values, [1])
     with pytest.raises(BackendError, match="2147483648 sequences x length 1 x 1 heads.*split the batch"):
         launch.launch_tiles(None, 2**31, 1, 1, launch.choose(16))
-    refused = {"hidden": (513, "up to 512 hidden"), "links": (257, "256 links"), "channels": (4097, "4096 channels of a")}
+    refused = {
+        "hidden": (513, "up to 512 hidden"),
+        "links": (257, "256 links"),
+        "channels": (4097, "4096 channels of a"),
+    }
     for name, (width, message) in refused.items():
         with pytest.raises(BackendError, match=f"{message}.*these have {width}; use pm.backend\\('reference'\\)"):
             run_backend(make_chain(generator, length=1, **{name: width}))
@@ -288,3 +293,29 @@ def test_any_shape(heads, factors, links, length, widths, residual, ring, shared
     generator = torch.Generator().manual_seed(length)
     sizes = factors, links, batch, length, *widths
     assert_accurate(make_chain(generator, heads, *sizes, residual, lengths, ring, shared, 200), checkpoint_every)
+
+
+def test_kernels_run_on_the_gpu_of_their_tensors(monkeypatch):
+    """Triton launches on the current GPU, which may be another one."""
+
+    class Elsewhere(torch.Tensor):
+        device = torch.device("cuda", 1)
+
+    current = []
+
+    @contextlib.contextmanager
+    def make_current(device):
+        current.append(device)
+        yield
+        current.pop()
+
+    class Kernel:
+        def __getitem__(self, grid):
+            return lambda **arguments: launched.append(list(current))
+
+    launched = []
+    monkeypatch.setattr(launch, "is_tuned", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device", make_current)
+    values = torch.ones(3).as_subclass(Elsewhere)
+    launch.run(Kernel(), lambda _: (1,), launch.choose(16), offsets=None, values=values)
+    assert launched == [[torch.device("cuda", 1)]]

@@ -106,13 +106,15 @@ def run_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints:
     chain, widths = plan.chain, plan.widths
     factors, heads = widths["M"], plan.heads
     dinputs = chain.values.new_zeros((plan.batch, plan.length, chain.inputs.shape[-1]), dtype=torch.float32)
-    dvalues = torch.empty_like(chain.values)
+    is_block = chain.residual == "block"
+    # What is still to be added to is rounded once, in the end.
+    dvalues = torch.empty_like(chain.values, dtype=torch.float32 if is_block else None)
     # Two tensors, not one: both begin where the allocator aligns them, or kernels would be compiled for either case.
     weights, slopes = (
         dvalues.new_empty((plan.batch, heads, widths["K"], plan.length), dtype=torch.float32) for _ in range(2)
     )
     sums = _Sums(plan)
-    passed = torch.zeros_like(dvalues, dtype=torch.float32) if chain.residual == "block" else None
+    passed = torch.zeros_like(dvalues) if is_block else None
     buffers = Buffers(plan)
     first, upstream = Rows(chain.values, False), Rows(grad.detach().contiguous(), False)
     checkpoints = checkpoints.contiguous()
@@ -130,7 +132,7 @@ def run_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints:
             _backward_parameters(plan, m, slopes, dinputs, sums)
             upstream = out
     if passed is not None:
-        dvalues = (dvalues + passed).to(dvalues.dtype)
+        dvalues = (dvalues + passed).to(chain.values.dtype)
     return dinputs, dvalues, *sums.gradients()
 
 

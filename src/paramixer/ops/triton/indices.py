@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ def place_shifts(offsets: Tensor, lengths: Tensor | None, length: int, ring: boo
     """
     # Reduced on the device: so one copy of the offsets serves every length.
     table, longest = _on_device(offsets, device), max(length, 1)
-    limits = longest if lengths is None else lengths.clamp(1, longest).reshape(-1, *[1] * offsets.dim())
+    limits: Any = longest if lengths is None else lengths.clamp(1, longest).reshape(-1, *[1] * offsets.dim())
     reduced = torch.remainder(table, limits) if ring else table.clamp(-limits, limits)
     return reduced.to(torch.int32).contiguous()
 

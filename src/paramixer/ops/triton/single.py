@@ -55,20 +55,22 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     flat, out = values.view(-1), dropped.view(-1)
     for number, start in enumerate(range(0, flat.numel(), 2**32)):
         part = slice(start, start + 2**32)
-        count = min(2**32, flat.numel() - start)
-        keys = dict(zip(("key0", "key1", "key2"), map(_as_int32, dropout_keys(seed, number)), strict=True))
-        launch.run(
-            drop,
-            lambda meta, count=count: (triton.cdiv(count, meta["TILE"]),),
-            launch.Choice(_DROPOUT_TILE),
-            values=flat[part],
-            dropped=out[part],
-            count=count,
-            threshold=dropout_threshold(p),
-            scale=dropout_scale(p),
-            **keys,
-        )
+        _drop(flat[part], out[part], p, dropout_keys(seed, number))
     return dropped
+
+
+def _drop(values: Tensor, dropped: Tensor, p: float, keys: tuple[int, int, int]) -> None:
+    launch.run(
+        drop,
+        lambda meta: (triton.cdiv(values.numel(), meta["TILE"]),),
+        launch.Choice(_DROPOUT_TILE),
+        values=values,
+        dropped=dropped,
+        count=values.numel(),
+        threshold=dropout_threshold(p),
+        scale=dropout_scale(p),
+        **{f"key{number}": _as_int32(key) for number, key in enumerate(keys)},
+    )
 
 
 def _as_int32(bits: int) -> int:

@@ -30,3 +30,12 @@ def test_a_training_step_never_waits_for_the_device(name):
     with ForbidWaiting():
         F.cross_entropy(model(inputs, counts), targets).backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_n_grams_are_read_without_waiting():
+    """The gradient of their table waits, since the number of its rows is not known before."""
+    config = pm.ParamixerConfig(length=100, outputs=2, vocabulary=10, target="class", ngrams=3, ngram_rows=4096)
+    model = pm.Paramixer(config).to("meta")
+    inputs, lengths = torch.zeros(4, 100, device="meta").long(), torch.zeros(4, device="meta").long()
+    with ForbidWaiting(), torch.no_grad():
+        assert model(inputs, lengths).shape == (4, 2)

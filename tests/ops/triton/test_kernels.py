@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramixer as pm
-from ops import cases
+from ops import cases, test_torch_ops
 from ops.instruction_sets import run, run_exactly, share_rows
 from ops.triton.accuracy import DEVICE, assert_accurate, assert_same_bits, backend, make_chain, move, run_backend
 from paramixer.errors import BackendError
@@ -250,6 +250,15 @@ def test_compiled_graphs_and_autocast_run_on_the_backend(generator):
         expected = block(values, inputs)
         cases.assert_close(output, expected, 1e-5)
         cases.assert_close(gradient, torch.autograd.grad(expected.square().sum(), values)[0], 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(DEVICE != "cpu", reason="makes tensors on the CPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_opcheck(dtype, generator):
+    """Schema, fake tensors, strides and autograd registration hold where this backend serves."""
+    with pm.backend("triton"):
+        test_torch_ops.test_opcheck(dtype, test_torch_ops.LENGTHS, generator)
 
 
 def test_products_are_read_in_tf32_where_torch_may_do_so(monkeypatch):

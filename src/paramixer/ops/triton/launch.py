@@ -60,10 +60,13 @@ def choose(width: int) -> Choice:
 
 
 def choose_summing(block: int, precision: str) -> Choice:
-    """Return the choice for the kernels that sum gradients, by the width of their blocks: products over few rows."""
+    """Return the choice for the kernels that sum gradients, by the width of their blocks: products over few rows.
+
+    Tensor cores take 16 rows at once: two warps share out 32 columns, more would compute the same twice.
+    """
     if block <= 16:
         return Choice(32, 4)
-    return Choice(16, 8 if precision == "tf32" else 4)
+    return Choice(16, 2 if precision == "tf32" else 4)
 
 
 def pad(width: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paramixer.bench.case import Case
-from paramixer.bench.gpu_traffic import INPUT_BLOCK, Traffic, backward_traffic, forward_traffic
+from paramixer.bench.gpu_traffic import INPUT_BLOCK, Traffic, backward_traffic, count_programs, forward_traffic
 from paramixer.bench.limits import Limits
 from paramixer.ops.chain import count_checkpoints
 
@@ -137,6 +137,7 @@ def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     each = 2 * width + 4 * channels + channels * count_checkpoints(factors, checkpoint_every)
     # One segment, recomputed; one factor's weights; the gradient on its way from factor to factor.
     passing = channels * (min(checkpoint_every, factors) - 1) + links + (channels if factors > 1 else 0)
+    sums = 0
     if case.heads is not None:
         # Inputs, values, the output's gradient and those of inputs and values, head by head.
         passing += 2 * width + 3 * channels
@@ -145,10 +146,11 @@ def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
         each += channels * (min(checkpoint_every, factors) - 1 + min(factors - 1, 2)) + 2 * links
         each += hidden if width > INPUT_BLOCK else 0
         passing = 0
+        sums = count_programs(case.tokens) * _parameters(case) // factors
     elif backend == "reference":
         each += passing + links + channels + 4 * hidden
         passing = 0
-    return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + 2 * _parameters(case))
+    return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + 2 * _parameters(case) + sums)
 
 
 def choose_checkpoint_every(case: Case, backend: str, budget: int) -> int:

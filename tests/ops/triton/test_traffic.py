@@ -88,6 +88,8 @@ def test_the_account_knows_the_kernels_blocks():
     assert gpu_traffic.HIDDEN_BLOCK == chain_module.HIDDEN_BLOCK
 
 
-def test_every_kernel_pads_widths_as_the_account_does():
+def test_the_account_pads_widths_and_counts_programs_as_launches_do():
     for width in (1, 5, 16, 17, 32, 100):
         assert gpu_traffic._pad(width) == launch.pad(width)
+    for length in (0, 1, 64, 65, 10**6):
+        assert gpu_traffic.count_programs(3 * length) == launch.count_programs(3, length)

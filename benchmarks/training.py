@@ -19,6 +19,7 @@ from paramixer.data.splits import SPLITS
 from paramixer.data.storage.prepared import Preparation, open_prepared
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
+from paramixer.training.distributed import use_device
 from paramixer.training.factory import build_model
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
@@ -50,7 +51,8 @@ def measure(options: LoopOptions, notify: Notify) -> dict[str, Any]:
         notify(f"training {steps} steps")
         start = time.perf_counter()
         training = TrainingOptions(steps=steps, batch=batch, log_every=1)
-        fit(model, task, training, folder=Path(folder) / "run")
+        with use_device(options.device):
+            fit(model, task, training, folder=Path(folder) / "run")
         seconds = time.perf_counter() - start
         lines = [line for line in RunFolder(Path(folder) / "run").read_lines() if line["kind"] == "train"][3:]
     return {

@@ -6,9 +6,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import torch
 from torch.autograd import DeviceType
 
-from benchmarks import memory, step, targets
+from benchmarks import memory, models, step, targets, training
 from benchmarks.__main__ import main
 from paramixer.bench import limits
 from paramixer.bench.case import Case
@@ -16,6 +17,7 @@ from paramixer.bench.comparison import IMPLEMENTATIONS
 from paramixer.bench.device import use_device
 from paramixer.bench.status import ignore
 from paramixer.cli import main as paramixer
+from paramixer.training import distributed
 
 
 @pytest.mark.slow
@@ -71,3 +73,28 @@ def test_the_time_of_kernels_belongs_to_the_op_that_started_them():
     shares = step.split_device_time(events)
     assert shares["paramix"] == {"forward": 0.2, "backward": 0.6}
     assert shares["rest"]["forward"] == pytest.approx(0.2)
+
+
+def test_baselines_are_measured_on_the_gpu(pretended_gpu, monkeypatch, capsys):
+    limited = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limited.append)
+    properties = SimpleNamespace(total_memory=24 * 10**9)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda: properties)
+    sizes = {"lengths": (16, 32), "batch": 1, "channels": 8, "hidden": 8}
+    models._run_job(models.Job(name="paramixer", **sizes, limit=60.0, memory=6.0, threads=1, device="cuda"))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["length"], line["peak"]) for line in lines] == [(16, 20), (32, 20)]
+    assert limited == [0.25]
+
+
+def test_the_loop_is_measured_on_the_device_asked_for(monkeypatch):
+    asked = []
+
+    def fit(*arguments, **options):
+        asked.append(distributed._devices[-1])
+        raise InterruptedError
+
+    monkeypatch.setattr(training, "fit", fit)
+    with pytest.raises(InterruptedError):
+        training.measure(training.LoopOptions(quick=True, device="cpu"), ignore)
+    assert asked == ["cpu"]

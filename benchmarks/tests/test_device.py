@@ -17,7 +17,7 @@ from paramixer.bench.comparison import IMPLEMENTATIONS
 from paramixer.bench.device import use_device
 from paramixer.bench.status import ignore
 from paramixer.cli import main as paramixer
-from paramixer.training import distributed
+from paramixer.training.device import training_device
 
 
 @pytest.mark.slow
@@ -88,10 +88,13 @@ def test_baselines_are_measured_on_the_gpu(pretended_gpu, monkeypatch, capsys):
 
 
 def test_the_loop_is_measured_on_the_device_asked_for(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    assert training_device() == "cuda"
     asked = []
 
     def fit(*arguments, **options):
-        asked.append(distributed._devices[-1])
+        asked.append(training_device())
         raise InterruptedError
 
     monkeypatch.setattr(training, "fit", fit)

@@ -18,7 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from paramixer.ops.chain import Chain
-from paramixer.ops.triton import launch
+from paramixer.ops.triton import launch, single
 from paramixer.ops.triton.chain import run_backward, run_forward
 
 _POINTERS = {
@@ -123,6 +123,20 @@ def capture_chain(
     return [launches[1] for launches in kinds.values()]
 
 
+def capture_operators(channels: int, links: int, dtype: torch.dtype = torch.float32) -> list[Launch]:
+    """Return the launches of ``link_mix``, of its gradient of the weights, and of dropout."""
+    batch, length = 2, 1000
+    weights, values = (torch.zeros((batch, length, width), dtype=dtype) for width in (links, channels))
+    rest = torch.zeros(links, dtype=torch.int64), torch.full((batch,), length), True
+
+    def run() -> None:
+        single.link_mix(weights, values, *rest)
+        single.link_mix_backward(values, weights, values, *rest)
+        single.dropout(values, 0.1, 0)
+
+    return list({one.name: one for one in capture(run)}.values())
+
+
 def capture(run: Callable[[], object], precision: str = "ieee") -> list[Launch]:
     """Return the launches of a call, which are not run; products are read in this precision."""
     captured: list[Launch] = []
@@ -151,7 +165,7 @@ def compile_launch(one: Launch, device: str) -> dict[str, Any]:
         elif isinstance(value, Tensor):
             signature[parameter.name], aligned[(place,)] = _POINTERS[value.dtype], [["tt.divisibility", 16]]
         else:
-            signature[parameter.name] = "i32"
+            signature[parameter.name] = "fp32" if isinstance(value, float) else "i32"
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     compiled = triton.compile(ASTSource(one.kernel, signature, constants, aligned), target=target, options=options)
     code = _read_cubin(compiled.asm["cubin"]) if target.backend == "cuda" else _read_amdgcn(compiled.asm["amdgcn"])

@@ -16,12 +16,21 @@ from paramixer.extras import needed_for
 
 # Link inputs, hidden units, channels of a head, links, heads.
 SHAPES: dict[str, tuple[int, int, int, int, int | None]] = {
+    "paper, widths 32, K = 3": (32, 32, 32, 3, None),
     "paper, widths 32, K = 9": (32, 32, 32, 9, None),
     "paper, widths 32, K = 16": (32, 32, 32, 16, None),
+    "paper's texts and genomes, widths 32, hidden 128, K = 15": (32, 128, 32, 15, None),
     "paper's documents, widths 100 and 128, K = 15": (100, 128, 100, 15, None),
     "default network, 4 heads of 16, K = 9": (16, 16, 16, 9, 4),
 }
-
+# The operators with kernels of their own, which have no matrix products.
+ALONE = "link_mix of 32 channels, K = 9, and dropout"
+# Label, precision of products, dtype of tensors.
+NUMBERS = (
+    ("float32", "ieee", torch.float32),
+    ("TF32", "tf32", torch.float32),
+    ("bfloat16", "tf32", torch.bfloat16),
+)
 
 # Chains whose times are predicted.
 CASES = (
@@ -43,18 +52,20 @@ def measure(options: KernelsOptions, notify: Notify) -> dict[str, Any]:
 
         from benchmarks import gpu_compile
     shapes = dict(list(SHAPES.items())[-1:]) if options.quick else SHAPES
+    launches = [
+        (title, label, one)
+        for title, widths in shapes.items()
+        for label, precision, dtype in NUMBERS
+        for one in gpu_compile.capture_chain(*widths, dtype, precision)
+    ]
+    for label, precision, dtype in NUMBERS:
+        if precision == "ieee" or dtype != torch.float32:
+            launches += [(ALONE, label, one) for one in gpu_compile.capture_operators(32, 9, dtype)]
     kernels: list[dict[str, Any]] = []
-    for title, (inputs, hidden, channels, links, heads) in shapes.items():
-        for label, precision, dtype in (
-            ("float32", "ieee", torch.float32),
-            ("TF32", "tf32", torch.float32),
-            ("bfloat16", "tf32", torch.bfloat16),
-        ):
-            for one in gpu_compile.capture_chain(inputs, hidden, channels, links, heads, dtype, precision):
-                for device in gpu_compile.DEVICES:
-                    notify(f"{title}, {label}: {one.name} for {device}")
-                    compiled = gpu_compile.compile_launch(one, device)
-                    kernels.append({"shape": title, "numbers": label, **compiled})
+    for title, label, one in launches:
+        for device in gpu_compile.DEVICES:
+            notify(f"{title}, {label}: {one.name} for {device}")
+            kernels.append({"shape": title, "numbers": label, **gpu_compile.compile_launch(one, device)})
     return {
         "triton": triton.__version__,
         "kernels": kernels,

@@ -22,6 +22,7 @@ from benchmarks.memory import ROOT, read_status
 from benchmarks.settings import Settings
 from paramixer.baselines import registry
 from paramixer.bench.case import Case
+from paramixer.bench.device import measured_device, use_device
 from paramixer.bench.implementations import PARAMIXER, build_paramixer
 from paramixer.bench.status import Notify, add_prefix
 from paramixer.bench.timing import Timing, time_in_turns
@@ -85,6 +86,7 @@ class Job:
     limit: float
     memory: float
     threads: int
+    device: str = "cpu"
 
 
 def measure(options: ModelsOptions, notify: Notify) -> dict[str, Any]:
@@ -109,6 +111,7 @@ def measure(options: ModelsOptions, notify: Notify) -> dict[str, Any]:
             limit=options.limit,
             memory=options.memory,
             threads=torch.get_num_threads(),
+            device=options.device,
         )
         results[name] = _measure_alone(job, notify)
     for place, length in enumerate(lengths):
@@ -155,9 +158,10 @@ def _build_layer(config: SequenceConfig, generator: torch.Generator) -> nn.Modul
 
 def _build_pass(config: SequenceConfig, batch: int) -> Callable[[], None]:
     """Return a forward and backward pass to the gradients of values and parameters, run once and checked."""
-    layer = _build_layer(config, torch.Generator().manual_seed(0))
-    values = torch.randn(batch, config.length, config.channels, requires_grad=True)
-    upstream = torch.randn(batch, config.length, config.channels)
+    device = measured_device()
+    layer = _build_layer(config, torch.Generator().manual_seed(0)).to(device)
+    values = torch.randn(batch, config.length, config.channels, device=device, requires_grad=True)
+    upstream = torch.randn(batch, config.length, config.channels, device=device)
 
     def both() -> None:
         layer.zero_grad()
@@ -181,7 +185,7 @@ def _verify(length: int, options: ModelsOptions, notify: Notify) -> None:
     case = Case(batch=1, length=length, channels=options.channels, hidden=options.hidden)
     why = verify(build_paramixer(case), case)
     if why is not None:
-        raise ArithmeticError(f"the backend {serving_backend()} is {why}; its times mean nothing")
+        raise ArithmeticError(f"the backend {serving_backend(measured_device())} is {why}; its times mean nothing")
 
 
 def _time_all(names: list[str], length: int, options: ModelsOptions, notify: Notify) -> dict[str, Timing]:
@@ -215,17 +219,17 @@ def _measure_alone(job: Job, notify: Notify) -> dict[str, Any]:
 
 
 def _run_job(job: Job) -> None:
-    for message in _measure_lengths(job):
-        print(json.dumps(message), flush=True)
+    with use_device(job.device):
+        for message in _measure_lengths(job):
+            print(json.dumps(message), flush=True)
 
 
 def _measure_lengths(job: Job) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(job.threads)
     # Whatever is loaded or allocated once is the process's own.
     _build_pass(make_config(job.name, 16, job.channels, job.hidden), 1)()
-    before = read_status("VmRSS")
-    room = read_status("VmSize") + int(job.memory * 1e9)
-    resource.setrlimit(resource.RLIMIT_AS, (room, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    before = torch.cuda.memory_allocated() if job.device == "cuda" else read_status("VmRSS")
+    _limit_memory(job)
     for length in job.lengths:
         config = make_config(job.name, length, job.channels, job.hidden)
         gc.collect()
@@ -239,10 +243,21 @@ def _measure_lengths(job: Job) -> Iterator[dict[str, Any]]:
             return
         taken = time.perf_counter() - begin
         # Lengths only grow, and so does what they need: the highest mark so far is this one's.
-        yield {"length": length, "parameters": count_layer_parameters(config), "peak": read_status("VmHWM") - before}
+        peak = torch.cuda.max_memory_allocated() if job.device == "cuda" else read_status("VmHWM")
+        yield {"length": length, "parameters": count_layer_parameters(config), "peak": peak - before}
         if taken > job.limit:
             yield {"stopped": f"more than {job.limit:g} s at N = {length}"}
             return
+
+
+def _limit_memory(job: Job) -> None:
+    allowed = int(job.memory * 1e9)
+    if job.device == "cuda":
+        total = torch.cuda.get_device_properties().total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total))
+        return
+    room = read_status("VmSize") + allowed
+    resource.setrlimit(resource.RLIMIT_AS, (room, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 if __name__ == "__main__":

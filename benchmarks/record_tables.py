@@ -57,7 +57,7 @@ def describe_origin(record: Record) -> str:
     if record.what == "gpu-kernels":
         return (
             f"Compiled {record.at[:10]} by Triton {record.measured['triton']} without a GPU, torch {machine['torch']}, "
-            f"backend {record.engine} here, commit {(record.commit or 'unknown')[:12]}."
+            f"commit {(record.commit or 'unknown')[:12]}."
         )
     gpu = f"{machine['gpu']}, " if "gpu" in machine else ""
     text = (

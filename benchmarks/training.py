@@ -19,6 +19,7 @@ from paramixer.data.splits import SPLITS
 from paramixer.data.storage.prepared import Preparation, open_prepared
 from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
+from paramixer.training.device import use_device
 from paramixer.training.factory import build_model
 from paramixer.training.fit import fit
 from paramixer.training.options import TrainingOptions
@@ -43,7 +44,7 @@ def measure(options: LoopOptions, notify: Notify) -> dict[str, Any]:
     """Return the share of the model in each step; the first steps warm up."""
     length, batch = (64, 4) if options.quick else (options.length, options.batch)
     steps = 3 + options.turns * 2
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, use_device(options.device):
         notify("preparing data")
         task = _prepare_task(Path(folder), options.preset, length, steps * batch)
         model = build_model(task)

@@ -24,6 +24,8 @@ def test_every_kernel_of_a_chain_is_captured_and_none_is_run():
     assert names == ["factor_forward", "link_backward", "mix_stored", "mlp_backward"]
     wide = [one.name for one in gpu_compile.capture_chain(40, 16, 16, 9)]
     assert wide[4:] == ["input_backward", "first_layer_backward"]
+    alone = [one.name for one in gpu_compile.capture_operators(16, 9)]
+    assert alone == ["mix_stored", "weight_gradients", "drop"]
     assert launch.run.__module__ == launch.__name__
 
 
@@ -31,7 +33,13 @@ def test_every_kernel_of_a_chain_is_captured_and_none_is_run():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("device", gpu_compile.DEVICES)
 def test_one_kernel_of_each_kind_compiles_without_spills_and_fits_twice(device):
-    for one in gpu_compile.capture_chain(16, 16, 16, 9, 4):
+    launches = [
+        *gpu_compile.capture_chain(16, 16, 16, 9, 4),
+        *gpu_compile.capture_chain(40, 16, 16, 9)[-2:],
+        *gpu_compile.capture_operators(16, 9),
+    ]
+    assert len({one.name for one in launches}) == 8
+    for one in launches:
         compiled = gpu_compile.compile_launch(one, device)
         assert compiled["local"] == compiled["spills"] == 0, compiled
         assert compiled["blocks"] >= 2, compiled

@@ -91,6 +91,20 @@ def test_a_gpu_is_limited_by_arithmetic_by_memory_or_by_the_cache_of_the_neighbo
     assert cost.forward_seconds(case, "triton", DEVICES["h100"]) < real
 
 
+@pytest.mark.parametrize("every", [1, 4])
+def test_times_of_the_triton_kernels_are_those_of_what_they_execute(every):
+    """Padding and repetitions included: widths of 100 compute as 128."""
+    case = Case(channels=100, hidden=128)
+    slow = Limits(flops=1e6, bandwidth=1e15)
+    work = 1e6 * 0.5 * cost.backward_seconds(case, "triton", slow, every)
+    operations = cost.backward_operations(case, every)
+    assert work > operations.products + operations.recomputed + operations.additions + 30 * operations.gelus
+    alike = Case(channels=128, hidden=128)
+    assert cost.forward_seconds(case, "triton", slow) == pytest.approx(
+        cost.forward_seconds(alike, "triton", slow), rel=0.01
+    )
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_triton_kernels_move_at_least_the_least(case):
     factors, links = case.offsets().shape

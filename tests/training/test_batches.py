@@ -5,8 +5,10 @@ import pytest
 import torch
 
 import paramixer as pm
+from meta_device import ForbidWaiting
 from paramixer.data.samples import Item
-from paramixer.training.batches import Collate, load_batches, order_epoch, take_share
+from paramixer.training import batches as batches_module
+from paramixer.training.batches import Batch, Collate, load_batches, order_epoch, take_share
 
 LENGTHS = np.random.Generator(np.random.Philox(1)).integers(1, 500, 1003)
 
@@ -65,3 +67,14 @@ def test_loading_leaves_the_callers_random_numbers_alone(workers):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(found[0][1], task.train[2].inputs)
     assert torch.equal(found[1][0], task.train[7].inputs)
+
+
+def test_batches_for_a_gpu_lie_in_pinned_memory_and_their_copies_do_not_wait(monkeypatch):
+    loaders = []
+    monkeypatch.setattr(batches_module, "DataLoader", lambda *_, **options: loaders.append(options) or [])
+    for pinned in (True, False):
+        assert list(load_batches([], [], Collate(0, True), pinned=pinned)) == []
+    assert [options["pin_memory"] for options in loaders] == [True, False]
+    batch = Batch(torch.zeros(2, 3), torch.ones(2), torch.zeros(2), torch.ones(2))
+    with ForbidWaiting():
+        assert {tensor.device.type for tensor in batch.to(torch.device("meta"))} == {"meta"}

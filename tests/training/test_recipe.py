@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+import torch
 import yaml
 
 import paramixer as pm
@@ -141,6 +142,16 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_built(mon
     monkeypatch.setattr(memory, "available_memory", lambda: 10**7)
     with pytest.raises(ValueError, match=r"batch=30, length=12: the first step would take .*lower the batch"):
         resolve(order(), recipe="paper", model={"channels": 2000, "hidden": 1, "positions": False, "factors": 1})
+
+
+def test_a_step_on_a_gpu_needs_the_memory_of_the_gpu(monkeypatch):
+    model = {"channels": 2000, "hidden": 1, "positions": False, "factors": 1}
+    monkeypatch.setattr(memory, "training_device", lambda: "cuda")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**7, 10**11))
+    with pytest.raises(ValueError, match=r"the first step would take .*; the GPU has 0.0 GB free; lower the batch"):
+        resolve(order(), recipe="paper", model=model)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**11, 10**11))
+    assert resolve(order(), recipe="paper", model=model).config.channels == 2000
 
 
 def test_a_batch_larger_than_the_data_is_as_large_as_the_data():

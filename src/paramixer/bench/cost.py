@@ -7,11 +7,12 @@ useful work and is counted apart. Times and memory are predictions; the benchmar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from paramixer.bench.case import Case
-from paramixer.bench.gpu_traffic import INPUT_BLOCK, backward_traffic, forward_traffic
+from paramixer.bench.gpu_traffic import INPUT_BLOCK, Traffic, backward_traffic, count_programs, forward_traffic
 from paramixer.bench.limits import Limits
 from paramixer.ops.chain import count_checkpoints
 
@@ -96,17 +97,17 @@ def forward_seconds(case: Case, backend: str, limits: Limits) -> float:
     """Predicted time of a forward pass."""
     efficiency = _EFFICIENCY[_check_backend(backend)][0]
     return _seconds(
-        forward_operations(case), forward_bytes(case, backend), _gathered_bytes(case, backend), efficiency, limits
+        _forward_work(case, backend), forward_bytes(case, backend), _gathered_bytes(case, backend), efficiency, limits
     )
 
 
 def backward_seconds(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1) -> float:
     """Predicted time of a backward pass."""
-    operations, moved = backward_operations(case, checkpoint_every), backward_bytes(case, backend, checkpoint_every)
+    work, moved = _backward_work(case, backend, checkpoint_every), backward_bytes(case, backend, checkpoint_every)
     factors = case.offsets().shape[0]
     again = factors - 1 - count_checkpoints(factors, checkpoint_every)
     gathered = _gathered_bytes(case, backend) // factors * (2 * factors + again)
-    return _seconds(operations, moved, gathered, _EFFICIENCY[_check_backend(backend)][1], limits)
+    return _seconds(work, moved, gathered, _EFFICIENCY[_check_backend(backend)][1], limits)
 
 
 def forward_memory(case: Case, backend: str) -> int:
@@ -136,6 +137,7 @@ def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
     each = 2 * width + 4 * channels + channels * count_checkpoints(factors, checkpoint_every)
     # One segment, recomputed; one factor's weights; the gradient on its way from factor to factor.
     passing = channels * (min(checkpoint_every, factors) - 1) + links + (channels if factors > 1 else 0)
+    sums = 0
     if case.heads is not None:
         # Inputs, values, the output's gradient and those of inputs and values, head by head.
         passing += 2 * width + 3 * channels
@@ -144,10 +146,11 @@ def training_memory(case: Case, backend: str, checkpoint_every: int = 1) -> int:
         each += channels * (min(checkpoint_every, factors) - 1 + min(factors - 1, 2)) + 2 * links
         each += hidden if width > INPUT_BLOCK else 0
         passing = 0
+        sums = count_programs(case.tokens) * _parameters(case) // factors
     elif backend == "reference":
         each += passing + links + channels + 4 * hidden
         passing = 0
-    return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + 2 * _parameters(case))
+    return FLOAT * (case.tokens * case.chains * each + _wave(case) * passing + 2 * _parameters(case) + sums)
 
 
 def choose_checkpoint_every(case: Case, backend: str, budget: int) -> int:
@@ -186,8 +189,32 @@ def describe(case: Case, backend: str, limits: Limits, checkpoint_every: int = 1
     }
 
 
-def _seconds(operations: Operations, moved: int, gathered: int, efficiency: float, limits: Limits) -> float:
-    work = operations.products + operations.additions + _GELU * operations.gelus + operations.recomputed
+def _forward_work(case: Case, backend: str) -> int:
+    """Operations that a forward pass executes: the Triton kernels compute padding, too."""
+    operations = forward_operations(case)
+    products = _executed(case, forward_traffic) if backend == "triton" else operations.products
+    return products + operations.additions + _GELU * operations.gelus
+
+
+def _backward_work(case: Case, backend: str, checkpoint_every: int) -> int:
+    """The same of a backward pass: the Triton kernels compute hidden layers twice, the second time with a slope."""
+    operations = backward_operations(case, checkpoint_every)
+    products, gelus = operations.products + operations.recomputed, operations.gelus
+    if backend == "triton":
+        factors = case.offsets().shape[0]
+        again = factors - 1 - count_checkpoints(factors, checkpoint_every)
+        products = _executed(case, backward_traffic) + _executed(case, forward_traffic) // factors * again
+        gelus *= 3
+    return products + operations.additions + _GELU * gelus
+
+
+def _executed(case: Case, traffic: Callable[[int, int, int, int], list[Traffic]]) -> int:
+    factors, links = case.offsets().shape
+    each = sum(one.operations for one in traffic(case.width, case.hidden, case.head_channels, links))
+    return case.tokens * case.chains * factors * each
+
+
+def _seconds(work: int, moved: int, gathered: int, efficiency: float, limits: Limits) -> float:
     cached = gathered / limits.cache if limits.cache else 0.0
     return max(work / limits.flops, moved / limits.bandwidth, cached) / efficiency
 

@@ -115,6 +115,11 @@ def least_memory(inputs: int, channels: int) -> tuple[int, int]:
     return inputs + 2 * channels, 3 * inputs + 3 * channels
 
 
+def count_programs(tokens: int) -> int:
+    """Return how many programs sum the gradients of parameters, each a sum of its own for one factor."""
+    return max(1, min(512, -(-tokens // 64)))
+
+
 def _pad(width: int) -> int:
     return max(16, 1 << (width - 1).bit_length())
 

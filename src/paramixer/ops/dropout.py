@@ -44,5 +44,5 @@ class Dropout(torch.nn.Dropout):
         """Apply dropout to values of any shape while training; return them unchanged otherwise."""
         if not self.training or self.p == 0:
             return values
-        dropped: Tensor = dropout_op(values, self.p, torch.randint(2**62, ()))
+        dropped: Tensor = dropout_op(values, self.p, torch.randint(2**62, (), device="cpu"))
         return dropped

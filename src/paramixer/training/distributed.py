@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import parse_flag_from_env
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from paramixer.machine import check_device
 from paramixer.nn.ngrams import row_buffer_names, row_sparse_names
 from paramixer.ops.table_rows import sum_by_row
+from paramixer.training.device import training_device
 from paramixer.training.row_sparse import join_rows, split_rows
-
-# Devices asked for by name, the newest last.
-_devices: list[str] = []
-
-
-@contextmanager
-def use_device(name: str | None) -> Iterator[None]:
-    """Train on "cpu" or "cuda" within the block; None chooses the best device there is."""
-    if name is None:
-        yield
-        return
-    check_device(name)
-    _devices.append(name)
-    try:
-        yield
-    finally:
-        _devices.pop()
 
 
 def build_accelerator() -> Accelerator:
@@ -40,9 +21,7 @@ def build_accelerator() -> Accelerator:
     Left to itself, accelerate looks for peers on a machine without a GPU only when it is told to use the CPU; the
     processes of torchrun would each train alone there, and write over each other.
     """
-    wanted = _devices[-1] if _devices else None
-    refused = wanted == "cpu" or parse_flag_from_env("ACCELERATE_USE_CPU")
-    return Accelerator(cpu=refused or not torch.accelerator.is_available())
+    return Accelerator(cpu=training_device() == "cpu")
 
 
 def prepare_model(model: nn.Module, accelerator: Accelerator) -> nn.Module:

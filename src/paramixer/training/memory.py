@@ -10,6 +10,7 @@ import torch
 from paramixer.nn.config import ParamixerConfig, SequenceConfig
 from paramixer.nn.model import Paramixer
 from paramixer.ops.chain import count_checkpoints
+from paramixer.training.device import training_device
 
 _FLOAT = 4
 # The weights, their gradients and Adam's two moments.
@@ -48,11 +49,14 @@ def check_step(config: SequenceConfig, batch: int) -> None:
     """
     if not isinstance(config, ParamixerConfig):
         return
-    available, step = available_memory(), activation_bytes(config, batch)
+    on_gpu = training_device() == "cuda"
+    available = torch.cuda.mem_get_info()[0] if on_gpu else available_memory()
+    step = activation_bytes(config, batch)
     if step > available:
         raise ValueError(
             f"batch={batch}, length={config.length}: the first step would take {_describe(step)}; "
-            f"this machine has {_describe(available)} free; lower the batch size, or set model.checkpoint_every higher"
+            f"{'the GPU' if on_gpu else 'this machine'} has {_describe(available)} free; lower the batch size, or set "
+            "model.checkpoint_every higher"
         )
 
 

@@ -65,6 +65,8 @@ def measure_step(model: PretrainedModel, task: Task, options: TrainingOptions, s
                 (compute_loss(answers, batch.targets) * weight).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             optimizer.zero_grad()
+            if accelerator.device.type == "cuda":
+                torch.cuda.synchronize(accelerator.device)
             seconds.append(time.monotonic() - begin)
             positions.append(seen)
             if sum(seconds) > _SECONDS:

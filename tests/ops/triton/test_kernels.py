@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramixer as pm
-from ops import cases
+from ops import cases, test_torch_ops
 from ops.instruction_sets import run, run_exactly, share_rows
 from ops.triton.accuracy import DEVICE, assert_accurate, assert_same_bits, backend, make_chain, move, run_backend
 from paramixer.errors import BackendError
@@ -24,6 +25,14 @@ pytestmark = pytest.mark.usefixtures("nan_memory")
 @pytest.mark.parametrize("length", [1, 2, 17, 100])
 def test_any_length(length, generator):
     assert_accurate(make_chain(generator, length=length, batch=1 if length == 100 else 2))
+
+
+@pytest.mark.parametrize(("batch", "length"), [(0, 9), (2, 0)])
+@pytest.mark.parametrize("heads", [None, 2])
+def test_batches_without_a_position(heads, batch, length, generator):
+    results = run_backend(make_chain(generator, heads, batch=batch, length=length))
+    assert results["mixed"].shape[:2] == (batch, length)
+    assert not any(results[name].any() for name in ("dw1", "db1", "dw2", "db2"))
 
 
 @pytest.mark.parametrize("width", [1, 5, 32, 33, pytest.param(100, marks=pytest.mark.slow)])
@@ -126,12 +135,12 @@ def test_link_mix_alone(lengths, heads, ring, generator):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("heads", [None, 2])
-def test_half_precision_is_computed_in_float32(dtype, heads, generator):
+@pytest.mark.parametrize(("heads", "residual"), [(None, "factor"), (2, "factor"), (None, "block")])
+def test_half_precision_is_computed_in_float32(dtype, heads, residual, generator):
     """As exact as the reference, which converts to float32, computes and rounds the result."""
     chain = make_chain(generator, heads, lengths=[17, 8])
     tensors = [tensor.to(dtype) for tensor in chain[:6]]
-    arguments = *tensors, chain.offsets, "factor", chain.lengths
+    arguments = *tensors, chain.offsets, residual, chain.lengths
     results = {}
     for name, device in (("reference", "cpu"), ("triton", DEVICE)):
         leaves = [tensor.to(device, copy=True).requires_grad_() for tensor in tensors]
@@ -196,6 +205,16 @@ def test_calls_that_the_backend_cannot_serve_are_refused_in_words(generator):
         pm.link_mix(values[..., :1], values, [1])
     with pytest.raises(BackendError, match="2147483648 sequences x length 1 x 1 heads.*split the batch"):
         launch.launch_tiles(None, 2**31, 1, 1, launch.choose(16))
+    refused = {
+        "hidden": (513, "up to 512 hidden"),
+        "links": (257, "256 links"),
+        "channels": (4097, "4096 channels of a"),
+    }
+    for name, (width, message) in refused.items():
+        with pytest.raises(BackendError, match=f"{message}.*these have {width}; use pm.backend\\('reference'\\)"):
+            run_backend(make_chain(generator, length=1, **{name: width}))
+    with pytest.raises(BackendError, match="4096 channels of a head"):
+        backend.link_mix(torch.ones(1, 1, 1), torch.ones(1, 1, 4097), torch.zeros(1), None, True)
     too_long = torch.ones(1, device=DEVICE).expand(1, 2**30 + 1, 1)
     assert "sequences of up to 1073741824 positions" in triton.unsupported_reason(too_long)
 
@@ -231,6 +250,15 @@ def test_compiled_graphs_and_autocast_run_on_the_backend(generator):
         expected = block(values, inputs)
         cases.assert_close(output, expected, 1e-5)
         cases.assert_close(gradient, torch.autograd.grad(expected.square().sum(), values)[0], 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(DEVICE != "cpu", reason="makes tensors on the CPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_opcheck(dtype, generator):
+    """Schema, fake tensors, strides and autograd registration hold where this backend serves."""
+    with pm.backend("triton"):
+        test_torch_ops.test_opcheck(dtype, test_torch_ops.LENGTHS, generator)
 
 
 def test_products_are_read_in_tf32_where_torch_may_do_so(monkeypatch):
@@ -274,3 +302,29 @@ def test_any_shape(heads, factors, links, length, widths, residual, ring, shared
     generator = torch.Generator().manual_seed(length)
     sizes = factors, links, batch, length, *widths
     assert_accurate(make_chain(generator, heads, *sizes, residual, lengths, ring, shared, 200), checkpoint_every)
+
+
+def test_kernels_run_on_the_gpu_of_their_tensors(monkeypatch):
+    """Triton launches on the current GPU, which may be another one."""
+
+    class Elsewhere(torch.Tensor):
+        device = torch.device("cuda", 1)
+
+    current = []
+
+    @contextlib.contextmanager
+    def make_current(device):
+        current.append(device)
+        yield
+        current.pop()
+
+    class Kernel:
+        def __getitem__(self, grid):
+            return lambda **arguments: launched.append(list(current))
+
+    launched = []
+    monkeypatch.setattr(launch, "is_tuned", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device", make_current)
+    values = torch.ones(3).as_subclass(Elsewhere)
+    launch.run(Kernel(), lambda _: (1,), launch.choose(16), offsets=None, values=values)
+    assert launched == [[torch.device("cuda", 1)]]

@@ -72,11 +72,24 @@ def test_kernels_load_and_store_what_the_account_says(inputs, hidden, channels, 
         assert counted[one.kernel, "stores"] == length * one.stores + programs * written.get(one.kernel, 0), one.kernel
 
 
+def test_work_follows_the_sum_of_the_lengths(counted, generator):
+    loads = []
+    for lengths in ([128], [64, 0, 64], [0, 128, 0, 0, 0, 0]):
+        counted.clear()
+        run_backend(make_chain(generator, batch=len(lengths), length=128, factors=1, lengths=lengths))
+        # Each tile reads the length of its sequence, and no more where it lies past it.
+        tiles = {name: len(lengths) * 128 // counted[name, "tile"] for name, _ in counted}
+        loads.append({name: counted[name, "loads"] - count for name, count in tiles.items()})
+    assert loads[0] == loads[1] == loads[2]
+
+
 def test_the_account_knows_the_kernels_blocks():
     assert gpu_traffic.INPUT_BLOCK == chain_module.INPUT_BLOCK
     assert gpu_traffic.HIDDEN_BLOCK == chain_module.HIDDEN_BLOCK
 
 
-def test_every_kernel_pads_widths_as_the_account_does():
+def test_the_account_pads_widths_and_counts_programs_as_launches_do():
     for width in (1, 5, 16, 17, 32, 100):
         assert gpu_traffic._pad(width) == launch.pad(width)
+    for length in (0, 1, 64, 65, 10**6):
+        assert gpu_traffic.count_programs(3 * length) == launch.count_programs(3, length)

@@ -98,7 +98,7 @@ def train(
         "training.learning_rate": learning_rate,
     }
     given = merge_settings(config, assignments or [], {key: value for key, value in flags.items() if value is not None})
-    from paramixer.training.distributed import use_device
+    from paramixer.training.device import use_device
 
     with use_device(device):
         if resume is None:

@@ -119,18 +119,18 @@ def mlp_backward(
                 )
                 places = weight_places(sequence, head, rows.to(tl.int64)[:, None], links[None, :], N, HEADS, K, True)
                 slopes = tl.load(dweights + places, mask=valid[:, None] & (links < K)[None, :], other=0.0)
+                # Zero in rows past the end and in units that are padding: there Inf * 0 would be NaN, and spread.
+                real = valid[:, None] & (units < H)[None, :]
+                hidden = tl.where(real, gelu(before), 0.0)
+                dw2 = tl.dot(tl.trans(slopes), hidden, dw2, input_precision=PRECISION)
+                db2 += tl.sum(slopes, 0)
                 second = tl.load(
                     w2_here + links[:, None] * H + units[None, :],
                     mask=(links < K)[:, None] & (units < H)[None, :],
                     other=0.0,
                 ).to(tl.float32)
-                # Zero in rows past the end and in units that are padding: there Inf * 0 would be NaN, and spread.
-                real = valid[:, None] & (units < H)[None, :]
-                hidden = tl.where(real, gelu(before), 0.0)
                 dbefore = tl.dot(slopes, second, input_precision=PRECISION) * gelu_slope(before)
                 dbefore = tl.where(real, dbefore, 0.0)
-                dw2 = tl.dot(tl.trans(slopes), hidden, dw2, input_precision=PRECISION)
-                db2 += tl.sum(slopes, 0)
                 db1 += tl.sum(dbefore, 0)
                 if WIDE:
                     place = dhidden + ((sequence * HEADS + head) * N + rows.to(tl.int64))[:, None] * H + units[None, :]
@@ -152,3 +152,5 @@ def mlp_backward(
         tl.store(sums + links[:, None] * H + units[None, :], dw2, mask=(links < K)[:, None] & real_units[None, :])
         if first == 0:
             tl.store(sums + K * H + links, db2, mask=links < K)
+        # The next pass adds to the same rows of dinputs, perhaps by other threads.
+        tl.debug_barrier()

@@ -75,6 +75,7 @@ def make_plan(chain: Chain) -> Plan:
         "RING": chain.ring,
     }
     widths = {"M": M, "E": E, "H": H, "K": b2.shape[-1], "C": channels // heads}
+    launch.check_widths(hidden=H, links=widths["K"], channels=widths["C"], heads=heads)
     return Plan(chain, batch, length, widths, operands, indices, launch.choose_precision(values))
 
 
@@ -105,10 +106,15 @@ def run_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints:
     chain, widths = plan.chain, plan.widths
     factors, heads = widths["M"], plan.heads
     dinputs = chain.values.new_zeros((plan.batch, plan.length, chain.inputs.shape[-1]), dtype=torch.float32)
-    dvalues = torch.empty_like(chain.values)
-    links = dvalues.new_empty((2, plan.batch, heads, widths["K"], plan.length), dtype=torch.float32)
+    is_block = chain.residual == "block"
+    # What is still to be added to is rounded once, in the end.
+    dvalues = torch.empty_like(chain.values, dtype=torch.float32 if is_block else None)
+    # Two tensors, not one: both begin where the allocator aligns them, or kernels would be compiled for either case.
+    weights, slopes = (
+        dvalues.new_empty((plan.batch, heads, widths["K"], plan.length), dtype=torch.float32) for _ in range(2)
+    )
     sums = _Sums(plan)
-    passed = torch.zeros_like(dvalues, dtype=torch.float32) if chain.residual == "block" else None
+    passed = torch.zeros_like(dvalues) if is_block else None
     buffers = Buffers(plan)
     first, upstream = Rows(chain.values, False), Rows(grad.detach().contiguous(), False)
     checkpoints = checkpoints.contiguous()
@@ -120,13 +126,13 @@ def run_backward(grad: Tensor, chain: Chain, checkpoint_every: int, checkpoints:
             segment.append(Rows(buffer, True))
             _forward_factor(plan, m, segment[-2], first, segment[-1])
         for m in reversed(range(start, stop)):
-            _backward_links(plan, m, upstream, segment[m - start], links)
+            _backward_links(plan, m, upstream, segment[m - start], weights, slopes)
             out = Rows(buffers.other(upstream.tensor), True) if m else Rows(dvalues, False)
-            _backward_values(plan, m, upstream, passed, links[0], out)
-            _backward_parameters(plan, m, links[1], dinputs, sums)
+            _backward_values(plan, m, upstream, passed, weights, out)
+            _backward_parameters(plan, m, slopes, dinputs, sums)
             upstream = out
     if passed is not None:
-        dvalues = (dvalues + passed).to(dvalues.dtype)
+        dvalues = (dvalues + passed).to(chain.values.dtype)
     return dinputs, dvalues, *sums.gradients()
 
 
@@ -198,7 +204,7 @@ def _forward_factor(plan: Plan, m: int, values: Rows, first: Rows, out: Rows) ->
     )
 
 
-def _backward_links(plan: Plan, m: int, upstream: Rows, values: Rows, links: Tensor) -> None:
+def _backward_links(plan: Plan, m: int, upstream: Rows, values: Rows, weights: Tensor, slopes: Tensor) -> None:
     launch.launch_tiles(
         backward.link_backward,
         plan.batch,
@@ -207,8 +213,8 @@ def _backward_links(plan: Plan, m: int, upstream: Rows, values: Rows, links: Ten
         link_choice(plan.widths),
         grad=upstream.tensor,
         values=values.tensor,
-        weights=links[0],
-        dweights=links[1],
+        weights=weights,
+        dweights=slopes,
         factor=m,
         GRAD_BY_HEAD=upstream.by_head,
         VALUES_BY_HEAD=values.by_head,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 import torch
 from torch import Tensor
 
-# Tables of offsets that stay on their device: those of a few networks with all their lengths.
+# Tables of offsets that stay on their device.
 _MOST_TABLES = 256
 _tables: OrderedDict[tuple[object, ...], Tensor] = OrderedDict()
 
@@ -17,21 +18,16 @@ def place_shifts(offsets: Tensor, lengths: Tensor | None, length: int, ring: boo
 
     On a ring they lie within [0, length), else within [-length, length].
     """
-    if lengths is None:
-        limit = torch.tensor(max(length, 1), device=offsets.device)
-        return _on_device(_reduce(offsets, limit, ring), device)
-    limits = lengths.clamp(1, max(length, 1)).reshape(-1, *[1] * offsets.dim())
-    return _reduce(_on_device(offsets, device), limits, ring)
+    # Reduced on the device: so one copy of the offsets serves every length.
+    table, longest = _on_device(offsets, device), max(length, 1)
+    limits: Any = longest if lengths is None else lengths.clamp(1, longest).reshape(-1, *[1] * offsets.dim())
+    reduced = torch.remainder(table, limits) if ring else table.clamp(-limits, limits)
+    return reduced.to(torch.int32).contiguous()
 
 
 def place_lengths(lengths: Tensor | None, device: torch.device) -> Tensor | None:
     """Return the lengths on the device; a copy from the CPU does not wait for the device if their memory is pinned."""
     return None if lengths is None else lengths.to(device, non_blocking=True).contiguous()
-
-
-def _reduce(offsets: Tensor, limits: Tensor, ring: bool) -> Tensor:
-    reduced = torch.remainder(offsets, limits) if ring else torch.maximum(torch.minimum(offsets, limits), -limits)
-    return reduced.to(torch.int32).contiguous()
 
 
 def _on_device(table: Tensor, device: torch.device) -> Tensor:

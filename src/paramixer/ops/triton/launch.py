@@ -16,9 +16,11 @@ from torch import Tensor
 
 from paramixer.errors import BackendError
 
-# What a launch may count: programs in one dimension of a CUDA grid, and rows that int32 can number on a ring.
-MOST_PROGRAMS = 2**31 - 1
-MOST_ROWS = 2**30
+# Programs of a launch: what a CUDA grid can number; ROCm numbers threads, in 32 bits, of which a program has up to 512.
+MOST_PROGRAMS = 2**23 - 1 if torch.version.hip else 2**31 - 1
+# What a program can hold: a block of the first layer and of the second fit into shared memory, rows into registers.
+# Heads are the second dimension of a grid.
+_MOST = {"hidden": 512, "links": 256, "channels": 4096, "heads": 65535}
 # Programs that sum gradients of parameters. Fixed, so that the order of the sum depends on shapes alone.
 _SUMMING = 512
 # What decides a choice of tile: the widths, not the length and not the batch.
@@ -58,10 +60,13 @@ def choose(width: int) -> Choice:
 
 
 def choose_summing(block: int, precision: str) -> Choice:
-    """Return the choice for the kernels that sum gradients, by the width of their blocks: products over few rows."""
+    """Return the choice for the kernels that sum gradients, by the width of their blocks: products over few rows.
+
+    Tensor cores take 16 rows at once: two warps share out 32 columns, more would compute the same twice.
+    """
     if block <= 16:
         return Choice(32, 4)
-    return Choice(16, 8 if precision == "tf32" else 4)
+    return Choice(16, 2 if precision == "tf32" else 4)
 
 
 def pad(width: int) -> int:
@@ -102,6 +107,16 @@ def _has_tf32(device: torch.device) -> bool:
     if torch.version.hip:
         return "gfx94" in torch.cuda.get_device_properties(device).gcnArchName
     return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def check_widths(**widths: int) -> None:
+    """Refuse widths that no program can hold; channels are those of a head."""
+    for name, width in widths.items():
+        if width > _MOST[name]:
+            raise BackendError(
+                f"backend 'triton' cannot serve this call: it takes up to {_MOST[name]} {name}"
+                f"{' of a head' if name == 'channels' else ''}, these have {width}; use pm.backend('reference')"
+            )
 
 
 def launch_tiles(kernel: Any, batch: int, length: int, heads: int, choice: Choice, **arguments: Any) -> None:

@@ -55,21 +55,27 @@ def dropout(values: Tensor, p: float, seed: int) -> Tensor:
     flat, out = values.view(-1), dropped.view(-1)
     for number, start in enumerate(range(0, flat.numel(), 2**32)):
         part = slice(start, start + 2**32)
-        count = min(2**32, flat.numel() - start)
-        low, high, last = dropout_keys(seed, number)
-        drop[(triton.cdiv(count, _DROPOUT_TILE),)](
-            flat[part],
-            out[part],
-            count,
-            dropout_threshold(p),
-            dropout_scale(p),
-            low,
-            high,
-            last,
-            TILE=_DROPOUT_TILE,
-            enable_fp_fusion=True,
-        )
+        _drop(flat[part], out[part], p, dropout_keys(seed, number))
     return dropped
+
+
+def _drop(values: Tensor, dropped: Tensor, p: float, keys: tuple[int, int, int]) -> None:
+    launch.run(
+        drop,
+        lambda meta: (triton.cdiv(values.numel(), meta["TILE"]),),
+        launch.Choice(_DROPOUT_TILE),
+        values=values,
+        dropped=dropped,
+        count=values.numel(),
+        threshold=dropout_threshold(p),
+        scale=dropout_scale(p),
+        **{f"key{number}": _as_int32(key) for number, key in enumerate(keys)},
+    )
+
+
+def _as_int32(bits: int) -> int:
+    """Return the number of these 32 bits with a sign: a kernel is compiled again for arguments beyond int32."""
+    return bits - 2**32 if bits >= 2**31 else bits
 
 
 def _mix(
@@ -110,6 +116,7 @@ def _shape(weights: Tensor, values: Tensor) -> tuple[int, int, int, dict[str, in
     heads = weights.shape[2] if weights.dim() == 4 else 1
     batch, length, channels = values.shape
     C = channels // heads
+    launch.check_widths(channels=C)
     return batch, length, heads, {"K": weights.shape[-1], "C": C, "CP": launch.pad(C)}
 
 

@@ -47,7 +47,7 @@ from paramixer.training.recipe import (
 from paramixer.training.runs.baseline_file import read_baseline, write_answers
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome, build_record
-from paramixer.training.weights import training_weights
+from paramixer.training.weights import judge_classes, training_weights
 
 
 def fit(
@@ -91,6 +91,7 @@ def fit(
     else:
         recipe, init = recipe or recipe_of(model.config), {}
         complete = resolve_training(task, read_recipe(recipe, task.preset), options)
+    task = judge_classes(task, complete.balance)
     if complete.until is not None and (name := parse_goal(complete.until)[0]) != task.metric:
         raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
     assert complete.batch is not None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 import paramixer as pm
 from paramixer.data.splits import SPLITS
@@ -18,7 +20,8 @@ from paramixer.training.assessment import baseline as baselines
 from paramixer.training.assessment.baseline import Baseline, describe_signal, fit_baseline
 from paramixer.training.assessment.verdict import give_verdict
 from paramixer.training.runs.folder import RunFolder
-from paramixer.training.runs.run import RunSettings, resume_run, start_run
+from paramixer.training.runs.folds import run_folds
+from paramixer.training.runs.run import RunSettings, evaluate_run, resume_run, start_run
 
 TRAINING = {"steps": 4, "batch": 4, "evaluate_every": 2}
 
@@ -140,6 +143,26 @@ def test_a_file_gets_a_baseline_that_record_and_verdict_name_and_resuming_keeps(
     again = RunFolder(tmp_path / "run").read_record()
     assert (again["steps"], again["baseline"]) == (6, record["baseline"])
     assert "; n-grams 1.000" in again["verdict"]
+
+
+def test_where_classes_count_alike_run_baseline_and_guess_are_judged_by_balanced_accuracy(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    rows = [
+        f"{'bad ' * (1 + n % 5)}{n % 7},rare" if n % 10 == 0 else f"{'bad ' * (1 + n % 3)}{n % 7},usual"
+        for n in range(200)
+    ]
+    path.write_text("\n".join(["text,label", *rows]))
+    settings = RunSettings(task=str(path), training={**TRAINING, "balance": True})
+    start_run(settings, tmp_path / "run")
+    record = RunFolder(tmp_path / "run").read_record()
+    assert record["metric"] == record["baseline"]["metric"] == "balanced_accuracy"
+    assert record["baseline"]["guess"] == 0.5
+    assert record["verdict"].startswith("test balanced accuracy 0.")
+    assert "majority 0.500" in record["verdict"]
+    assert list(evaluate_run(tmp_path / "run").metrics) == ["loss", "balanced_accuracy", "accuracy"]
+    console = Console(file=io.StringIO(), width=200)
+    run_folds(dataclasses.replace(settings, folds=2), tmp_path / "folds", pm.data.load(path), console)
+    assert "test balanced accuracy" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(("wanted", "task", "expected"), [(False, "file", False), (None, "order", False)])

@@ -24,7 +24,7 @@ from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import permutation
 from paramixer.data.task import Sequences, Task
 from paramixer.training.assessment.intervals import measure_interval
-from paramixer.training.assessment.metrics import METRICS, compute_loss, format_number
+from paramixer.training.assessment.metrics import METRICS, compute_loss, describe_name, format_number
 from paramixer.training.weights import training_weights
 
 # Positions and numbers of the training sequences at most; of larger data a random part is taken.
@@ -89,7 +89,7 @@ class Baseline:
         part = f" on {self.fitted:,} of {sequences:,} training sequences" if self.fitted < sequences else ""
         validation, test, guess = (format_number(value, 4) for value in (self.validation, self.test, self.guess))
         return (
-            f"baseline: {self.name}{part}: {self.metric} {validation} on validation, {test} on test; "
+            f"baseline: {self.name}{part}: {describe_name(self.metric)} {validation} on validation, {test} on test; "
             f"{self.guess_name} {guess}; {self.seconds:.0f} s"
         )
 
@@ -98,7 +98,7 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     """Fit every simple model that suits the data, choose on validation, evaluate test once.
 
     Args:
-        task: the data.
+        task: the data; its metric chooses.
         balance: whether classes count alike.
         seed: of the choice of training sequences, where there are too many.
         progress: shows progress.

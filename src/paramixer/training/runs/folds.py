@@ -17,7 +17,7 @@ from paramixer.data.folds import check_folds, take_fold
 from paramixer.data.task import Task
 from paramixer.files import replace_file
 from paramixer.training.assessment.intervals import Interval, wilson
-from paramixer.training.assessment.metrics import METRICS, format_number
+from paramixer.training.assessment.metrics import METRICS, describe_name, format_number
 from paramixer.training.assessment.verdict import describe_interval
 from paramixer.training.callback import Interrupted
 from paramixer.training.runs.folder import FORMAT, RunFolder
@@ -141,7 +141,7 @@ def _compare(gain: dict[str, Any]) -> str:
 
 
 def _print_summary(summary: dict[str, Any], settings: RunSettings, console: Console) -> None:
-    metric, baseline = summary["metric"], summary.get("baseline")
+    metric, baseline = describe_name(summary["metric"]), summary.get("baseline")
     table = Table("fold", box=None, pad_edge=False)
     table.add_column(f"test {metric}", justify="right")
     rows = [(str(number), [value]) for number, value in enumerate(summary["values"], 1)]

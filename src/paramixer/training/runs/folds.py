@@ -16,7 +16,7 @@ from rich.table import Table
 from paramixer.data.folds import check_folds, take_fold
 from paramixer.data.task import Task
 from paramixer.files import replace_file
-from paramixer.training.assessment.intervals import Interval, wilson
+from paramixer.training.assessment.intervals import Interval, combine_intervals
 from paramixer.training.assessment.metrics import METRICS, describe_name, format_number
 from paramixer.training.assessment.verdict import describe_interval
 from paramixer.training.callback import Interrupted
@@ -81,9 +81,10 @@ def summarize_folds(records: list[dict[str, Any]], tested: int) -> dict[str, Any
     """
     metric = records[0]["metric"]
     values = [record["test"][metric] for record in records]
-    mean, interval = float(np.mean(values)), estimate_interval(values)
+    within = [record.get("intervals", {}).get(metric) for record in records]
+    least = combine_intervals(list(zip(values, within, strict=True))) if all(within) else None
     summary: dict[str, Any] = {"format": FORMAT, "metric": metric, "folds": len(records)}
-    summary |= {"mean": mean, "interval": list(_bound(metric, interval, mean, tested)), "values": values}
+    summary |= {**_describe(values), "interval": list(_bound(metric, estimate_interval(values), least))}
     baselines = [record.get("baseline") for record in records]
     if all(baseline is not None for baseline in baselines):
         others = [baseline["test"] for baseline in baselines if baseline is not None]
@@ -92,7 +93,12 @@ def summarize_folds(records: list[dict[str, Any]], tested: int) -> dict[str, Any
         summary["baseline"] = {"name": ", ".join(names), **_describe(others), "guess": float(np.mean(guesses))}
         sign = 1 if METRICS[metric].higher_is_better else -1
         # Above zero the model is better, whatever the metric.
-        summary["gain"] = _describe([sign * (value - other) for value, other in zip(values, others, strict=True)])
+        gain = _describe([sign * (value - other) for value, other in zip(values, others, strict=True)])
+        if METRICS[metric].most == 1:
+            # The rule of three: so few may differ where all folds agree.
+            low, high = gain["interval"]
+            gain["interval"] = [min(low, gain["mean"] - 3 / tested), max(high, gain["mean"] + 3 / tested)]
+        summary["gain"] = gain
     return {**summary, "seconds": sum(record["seconds"] for record in records)}
 
 
@@ -110,15 +116,14 @@ def estimate_interval(values: list[float]) -> Interval:
     return mean - width, mean + width
 
 
-def _bound(metric: str, interval: Interval, mean: float, tested: int) -> Interval:
-    """Return an interval within what the metric can be, and of a share no narrower than its test sequences allow.
+def _bound(metric: str, interval: Interval, least: Interval | None) -> Interval:
+    """Return an interval within what the metric can be, and no narrower than the test sequences allow.
 
     Folds that happen to agree say nothing: three folds of four sequences may each have two right.
     """
     low, high = interval
-    if metric in ("accuracy", "error"):
-        least, most = wilson(round(mean * tested), tested)
-        low, high = min(low, least), max(high, most)
+    if least is not None:
+        low, high = min(low, least[0]), max(high, least[1])
     return max(low, 0.0), min(high, METRICS[metric].most)
 
 
@@ -134,6 +139,8 @@ def _compare(gain: dict[str, Any]) -> str:
     ends = (low, high) if better == "model" else (-high, -low)
     amount = format_number(abs(gain["mean"]))
     interval = describe_interval(*ends)
+    if gain["mean"] == 0:
+        return f"The model and the baseline did equally well ({interval})."
     if low <= 0 <= high:
         return f"The {better} did better by {amount}, which may be chance ({interval})."
     advice = "" if better == "model" else "; train longer (--minutes), with more sequences, or keep the simple model"

@@ -245,7 +245,15 @@ class _Run:
         outcome = dataclasses.replace(outcome, temperature=self._calibrate(best))
         if test:
             answers, targets = self.evaluation.predict(self.loop, self.task.test, "test")
-            outcome = score_test(outcome, answers, targets, self.options.balance, self.baseline)
+            outcome = score_test(
+                outcome,
+                self.task,
+                answers,
+                targets,
+                self.options.balance,
+                self.baseline,
+                overfitting=progress.overfitting is not None,
+            )
         self.display.on_outcome(outcome)
         return outcome
 

@@ -23,6 +23,7 @@ from paramixer.baselines import registry
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import permutation
 from paramixer.data.task import Sequences, Task
+from paramixer.training.assessment.guess import guess, log_shares, read_targets
 from paramixer.training.assessment.intervals import measure_interval
 from paramixer.training.assessment.metrics import METRICS, compute_loss, describe_name, format_number
 from paramixer.training.weights import training_weights
@@ -110,7 +111,7 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     targets = np.asarray(task.train.targets)[chosen]
     if weights is not None and not weights.any():
         weights = None
-    wanted = _read_targets(task.validation, task)
+    wanted = read_targets(task.validation, task)
     best: tuple[float, float, str, Callable[[Any], Tensor], _Features] | None = None
     for name, features, strengths in _choose_features(task, seed):
         train = features.fit(task.train, chosen, progress)
@@ -126,14 +127,14 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     assert best is not None
     value, loss, name, predict, features = best
     answers = predict(features.read(task.test, "test", progress))
-    labels, guess = _read_targets(task.test, task), _guess(task)
+    labels, guessed = read_targets(task.test, task), guess(task, len(task.test))
     return Baseline(
         name=name,
         metric=task.metric,
         validation=value,
         validation_loss=loss,
         test=METRICS[task.metric].measure(answers, labels),
-        guess=METRICS[task.metric].measure(guess, labels),
+        guess=METRICS[task.metric].measure(guessed, labels),
         guess_name="majority" if task.target == "class" else "mean",
         seconds=time.monotonic() - begin,
         fitted=len(chosen),
@@ -278,7 +279,7 @@ def _solve(
     used: Any = np.unique(rows.indices) if issparse(rows) else slice(None)
     known = np.unique(targets)
     if task.target == "class" and len(known) < 2:
-        return lambda other: _log_shares(targets, task.outputs).repeat(other.shape[0], 1)
+        return lambda other: log_shares(targets, task.outputs).repeat(other.shape[0], 1)
     with warnings.catch_warnings():
         # More iterations do not help validation.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -309,21 +310,3 @@ def _largest_slope(rows: Any, targets: NDArray[Any], weights: NDArray[np.float64
     counts = np.ones(len(targets)) if weights is None else weights
     excess = (members - np.average(members, 0, counts)) * (counts / counts.sum())[:, None]
     return max(float(np.abs(rows.T @ excess).max()), 1e-9)
-
-
-def _guess(task: Task) -> Tensor:
-    """Return the answers to test that know nothing of the sequences."""
-    targets = np.asarray(task.train.targets)
-    if task.target == "value":
-        return torch.full((len(task.test),), float(targets.mean()))
-    return _log_shares(targets, task.outputs).repeat(len(task.test), 1)
-
-
-def _log_shares(targets: NDArray[Any], outputs: int) -> Tensor:
-    shares = np.bincount(targets, minlength=outputs) / len(targets)
-    return torch.from_numpy(np.log(np.maximum(shares, 1e-9)).astype(np.float32))
-
-
-def _read_targets(split: Sequences, task: Task) -> Tensor:
-    kind = np.int64 if task.target == "class" else np.float32
-    return torch.from_numpy(np.asarray(split.targets).astype(kind))

@@ -90,7 +90,7 @@ def fit_ngrams(
         write_inputs(run.model, task)
         answers = _predict(model, _count(model, task.test, "test", display))
         outcome = Outcome(task.metric, best, {}, len(STRENGTHS), best_step, "all strengths were tried")
-        outcome = score_test(outcome, answers, _read_targets(task.test), balance)
+        outcome = score_test(outcome, task, answers, _read_targets(task.test), balance)
         write_record(outcome)
         display.on_outcome(outcome)
     return outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from itertools import pairwise
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 import paramixer as pm
 from paramixer.data.splits import SPLITS
@@ -19,7 +21,7 @@ from paramixer.data.vocabulary import Vocabulary
 from paramixer.training import loop, timing
 from paramixer.training.callback import Callback, Interrupted, Progress
 from paramixer.training.callbacks.evaluation import Evaluation, GrowingSteps
-from paramixer.training.callbacks.progress import Display
+from paramixer.training.callbacks.progress import ConsoleDisplay, Display
 from paramixer.training.optimizer import cooling_end, learning_rate
 from paramixer.training.options import TrainingOptions
 from paramixer.training.recipe import resolve_training
@@ -126,6 +128,24 @@ def test_a_loss_that_falls_towards_zero_without_end_is_no_improvement(kind):
     assert progress.cooling == 2 + 3 + 10
     # The weights are still the best ones.
     assert progress.best_step == len(losses)
+
+
+def test_the_last_weights_that_are_said_to_be_kept_are_restored():
+    seen = []
+
+    class Watching(Callback):
+        def on_evaluation(self, loop, metrics, improved):
+            seen.append((improved, loop.progress.step))
+
+    display = io.StringIO()
+    options = dataclasses.replace(tiny.OPTIONS, evaluate_every=1, schedule="cosine")
+    outcome = pm.fit(
+        tiny.model(), tiny.task(), options, callbacks=[Watching()], display=ConsoleDisplay(Console(file=display))
+    )
+    assert outcome.best_step == [step for improved, step in seen if improved][-1]
+    lines = [line for line in display.getvalue().splitlines() if "(kept)" in line]
+    assert f"step {outcome.best_step}/" in lines[-1]
+    assert f"weights of step {outcome.best_step} are kept: validation error" in display.getvalue()
 
 
 def test_a_loss_that_falls_slowly_is_an_improvement():

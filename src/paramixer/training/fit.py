@@ -66,7 +66,7 @@ def fit(
     baseline: Baseline | None = None,
     test: bool = True,
 ) -> Outcome:
-    """Train a model on a task; it ends with the weights that are best on validation.
+    """Train a model on a task; it ends with the weights that are best on validation, or later ones as good.
 
     Args:
         model: is trained in place.

@@ -117,8 +117,9 @@ class ConsoleDisplay(Display):
             *(f"{describe_name(name)} {format_number(metrics[name], 4)}" for name in metrics if name != "loss")
         )
         self._read_loss(loop)
-        best = " (best)" if improved else ""
-        self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
+        # Not always the best: of equally good weights the later ones are kept.
+        kept = " (kept)" if improved else ""
+        self._print(_join(self._describe_losses(loop) + kept, self._describe_time_left(loop)))
         self._shown_at, self._tokens = time.monotonic(), loop.progress.tokens
         self._refresh(loop)
 
@@ -129,7 +130,7 @@ class ConsoleDisplay(Display):
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""
         self._print(
-            f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
+            f"{outcome.stopped}; weights of step {outcome.best_step} are kept: validation "
             f"{describe_name(outcome.metric)} {format_number(outcome.validation, 4)}"
         )
         if outcome.verdict:

@@ -131,6 +131,12 @@ def test_the_folds_say_which_is_better(metric, ours, theirs, message):
     assert ("train longer" in sentence) == ("baseline is better" in sentence)
 
 
+def test_minutes_are_of_each_fold_and_said_with_their_sum(table, capsys):
+    words = [table, "--text", "text", "--label", "label", "--folds", "3", "--out", "run", "--minutes", "0.002"]
+    assert main(["train", *words, "--no-baseline"]) == 0
+    assert "3 folds of 0.002 minutes each: 0.006 minutes in all" in capsys.readouterr().out
+
+
 def test_ctrl_c_names_the_folder_of_all_folds(table, monkeypatch, capsys):
     def stop(*_, **__):
         raise Interrupted("stopped by SIGINT; go on with: paramixer train --resume run/fold-1")

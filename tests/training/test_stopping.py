@@ -260,3 +260,7 @@ def test_the_budget_is_printed_with_the_flags_that_change_it():
     for part in ("80 steps of 30 s (10 epochs), about 40 minutes", "after 10 evaluations", "--minutes", "patience=0"):
         assert part in line
     assert "2 minutes, up to 60 steps of 2 s" in describe_budget(task, TrainingOptions(minutes=2, batch=4), 2.0)
+    # 8 steps are an epoch.
+    line = describe_budget(task, TrainingOptions(minutes=600, batch=4), 0.015)
+    assert "2,400,000 steps of 0.015 s (300,000 epochs)" in line
+    assert "(1,250 epochs), about 278 hours" in describe_budget(task, TrainingOptions(steps=10_000, batch=4), 100.0)

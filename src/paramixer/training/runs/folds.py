@@ -43,6 +43,9 @@ def run_folds(settings: RunSettings, folder: Path, task: Task, console: Console)
     check_folds(task, folds)
     settings = settings.with_absolute_paths()
     RunFolder(folder).write_config(settings.document())
+    if (minutes := settings.training.get("minutes")) is not None:
+        total = f"{folds} folds of {minutes:g} minutes each: {folds * minutes:g} minutes in all"
+        console.print(f"{total} (change with --minutes, --folds)", highlight=False, soft_wrap=True)
     records = []
     for fold in range(1, folds + 1):
         run = RunFolder(folder / f"fold-{fold}")

@@ -93,18 +93,21 @@ def test_a_report_has_the_folds_side_by_side_and_other_commands_name_them(table,
         assert "run holds a run for each of 2 folds; name one, such as run/fold-1" in capsys.readouterr().err
 
 
-def make_records(values, others=None, metric="accuracy"):
+def make_records(values, others=None, metric="accuracy", interval=None):
     baseline = [{"name": "n-grams", "test": other, "guess": 0.5} for other in others or []]
+    record = {"metric": metric, "seconds": 1.0, "intervals": {metric: interval} if interval else {}}
     return [
-        {"metric": metric, "test": {metric: value}, "seconds": 1.0, "baseline": baseline[number] if others else None}
+        {**record, "test": {metric: value}, "baseline": baseline[number] if others else None}
         for number, value in enumerate(values)
     ]
 
 
 def test_intervals_stay_within_what_a_metric_can_be_and_folds_that_agree_are_not_certain():
     assert summarize_folds(make_records([0.0, 1.0, 0.0]), 12)["interval"] == [0.0, 1.0]
-    low, high = summarize_folds(make_records([0.5, 0.5, 0.5]), 12)["interval"]
-    assert (low, high) == pytest.approx(wilson(6, 12))
+    for metric in ("accuracy", "balanced_accuracy"):
+        records = make_records([0.5, 0.5, 0.5], metric=metric, interval=wilson(2, 4))
+        # About that of 6 of 12.
+        assert summarize_folds(records, 12)["interval"] == pytest.approx(wilson(6, 12), abs=0.06)
     low, high = summarize_folds(make_records([0.0, 90.0], metric="mse"), 12)["interval"]
     assert low == 0
     assert high > 90
@@ -117,6 +120,8 @@ def test_intervals_stay_within_what_a_metric_can_be_and_folds_that_agree_are_not
         ("mse", [54.0, 55.0, 54.5], [12.0, 12.5, 12.2], "The baseline is better by 42"),
         ("mse", [12.0, 12.5, 12.2], [54.0, 55.0, 54.5], "The model is better by 42"),
         ("accuracy", [0.7, 0.9], [0.8, 0.7], "The model did better by 0.050, which may be chance"),
+        ("accuracy", [1.0, 1.0], [1.0, 1.0], "The model and the baseline did equally well (95 % interval -0.007"),
+        ("accuracy", [0.501, 0.501], [0.5, 0.5], "The model did better by 0.001, which may be chance"),
         ("accuracy", [0.8, 0.7], [0.7, 0.9], "The baseline did better by 0.050, which may be chance"),
     ],
 )
@@ -124,6 +129,12 @@ def test_the_folds_say_which_is_better(metric, ours, theirs, message):
     sentence = _compare(summarize_folds(make_records(ours, theirs, metric), 400)["gain"])
     assert sentence.startswith(message)
     assert ("train longer" in sentence) == ("baseline is better" in sentence)
+
+
+def test_minutes_are_of_each_fold_and_said_with_their_sum(table, capsys):
+    words = [table, "--text", "text", "--label", "label", "--folds", "3", "--out", "run", "--minutes", "0.002"]
+    assert main(["train", *words, "--no-baseline"]) == 0
+    assert "3 folds of 0.002 minutes each: 0.006 minutes in all" in capsys.readouterr().out
 
 
 def test_ctrl_c_names_the_folder_of_all_folds(table, monkeypatch, capsys):

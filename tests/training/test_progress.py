@@ -39,10 +39,10 @@ def test_lines_of_a_log_have_epochs_steps_losses_metric_and_time_left():
     lines = [line for line in output.getvalue().splitlines() if line.startswith("epoch")]
     assert len(lines) == 20
     pattern = r"epoch {0}/20, step {1}/100: training loss \d+\.\d{{4}}, validation loss \d+\.\d{{4}}, "
-    pattern += r"error \d\.\d{{4}}( \(best\))?, \d+:\d\d left"
+    pattern += r"error \d\.\d{{4}}( \(kept\))?, \d+:\d\d left"
     for number, line in enumerate(lines, 1):
         assert re.fullmatch(pattern.format(number, 5 * number), line), line
-    assert "(best)" in lines[0]
+    assert "(kept)" in lines[0]
     assert lines[-1].endswith(", 0:00 left")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from itertools import pairwise
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 import paramixer as pm
 from paramixer.data.splits import SPLITS
@@ -19,7 +21,7 @@ from paramixer.data.vocabulary import Vocabulary
 from paramixer.training import loop, timing
 from paramixer.training.callback import Callback, Interrupted, Progress
 from paramixer.training.callbacks.evaluation import Evaluation, GrowingSteps
-from paramixer.training.callbacks.progress import Display
+from paramixer.training.callbacks.progress import ConsoleDisplay, Display
 from paramixer.training.optimizer import cooling_end, learning_rate
 from paramixer.training.options import TrainingOptions
 from paramixer.training.recipe import resolve_training
@@ -51,8 +53,11 @@ def test_a_resumed_run_is_evaluated_at_the_same_steps():
     assert [step for step in range(333, 2000) if growing.includes(step)] == [s for s in _steps(50, 10) if s >= 333]
 
 
-def _evaluate(losses, training):
-    """Evaluations of these losses, with the training loss of each; returns the progress and what was said."""
+def _evaluate(losses, training, metrics=None, task=None, patience=0):
+    """Evaluations of these losses, with the training loss of each; returns the progress and what was said.
+
+    The metric, an error, never improves by default, nor does a mean squared error that is not the loss.
+    """
 
     class Listening(Display):
         def __init__(self):
@@ -62,11 +67,23 @@ def _evaluate(losses, training):
             self.notes.append(text)
 
     display, progress = Listening(), Progress()
-    evaluation = Evaluation(tiny.task(), None, None, display)
-    for step, (loss, train) in enumerate(zip(losses, training, strict=True), 1):
+    evaluation = Evaluation(task or tiny.task(), None, None, display)
+    loop = SimpleNamespace(progress=progress, options=TrainingOptions(patience=patience), callbacks=())
+    name = (task or tiny.task()).metric
+    for step, (loss, train, value) in enumerate(zip(losses, training, metrics or [0.5] * len(losses), strict=True), 1):
         progress.step, progress.training_loss = step, train
-        evaluation._smooth(progress, loss)
+        evaluation.measure = lambda *_, loss=loss, value=value: {"loss": loss, name: value}
+        evaluation._evaluate(loop)
     return progress, display.notes
+
+
+def _values():
+    """A task of values with a variance of 1."""
+    targets = np.tile([-1.0, 1.0], 20)
+    splits = {name: MemorySequences([np.ones(3, np.int64)] * 40, targets) for name in SPLITS}
+    letters = Vocabulary.from_characters("ab")
+    info = TaskInfo(name="own", preset="text", metric="mse", target="value", length=3, vocabulary=letters)
+    return Task.from_splits(info, splits, "0" * 64)
 
 
 def test_overfitting_is_said_once_and_with_a_remedy():
@@ -79,6 +96,61 @@ def test_overfitting_is_said_once_and_with_a_remedy():
 def test_noise_and_a_loss_that_rises_with_that_of_training_are_no_overfitting():
     assert not _evaluate([0.50, 0.48, 0.52, 0.49, 0.51, 0.50, 0.49], [0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1])[1]
     assert not _evaluate([0.5, 0.6, 0.8, 1.0, 1.2, 1.4], [0.5, 0.6, 0.8, 1.0, 1.2, 1.4])[1]
+
+
+def test_losses_near_zero_and_a_metric_that_still_improves_are_no_overfitting():
+    rising = [0.0037, 0.0016, 0.004, 0.02, 0.03, 0.02, 0.03]
+    falling = [0.02, 0.003, 0.002, 0.001, 0.0005, 0.0003, 0.0002]
+    assert not _evaluate(rising, falling)[1]
+    rising = [0.6, 0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    falling = [0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02]
+    assert not _evaluate(rising, falling, [0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15])[1]
+    # A regression on its way down, at a hundredth of the mean's error.
+    noisy = [0.5, 0.1, 0.01, 0.007, 0.006, 0.0075, 0.009, 0.009, 0.009]
+    assert not _evaluate(
+        noisy, [loss / 2 for loss in [0.5, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.009, 0.008]], noisy, _values()
+    )[1]
+
+
+def test_remedies_for_values_are_not_those_for_classes():
+    losses = [0.6, 0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    (note,) = _evaluate(losses, [0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02], losses, _values())[1]
+    assert "training.weight_decay" in note
+    assert "label_smoothing" not in note
+
+
+@pytest.mark.parametrize("kind", ["class", "value"])
+def test_a_loss_that_falls_towards_zero_without_end_is_no_improvement(kind):
+    losses = [0.5, 0.1, *(1e-5 / 2**step for step in range(30))]
+    task, metrics = (tiny.task(), [0.0] * 32) if kind == "class" else (_values(), losses)
+    progress, _ = _evaluate(losses, losses, metrics, task, patience=10)
+    # Three evaluations after the last large loss the mean is small, too.
+    assert progress.cooling == 2 + 3 + 10
+    # The weights are still the best ones.
+    assert progress.best_step == len(losses)
+
+
+def test_the_last_weights_that_are_said_to_be_kept_are_restored():
+    seen = []
+
+    class Watching(Callback):
+        def on_evaluation(self, loop, metrics, improved):
+            seen.append((improved, loop.progress.step))
+
+    display = io.StringIO()
+    options = dataclasses.replace(tiny.OPTIONS, evaluate_every=1, schedule="cosine")
+    outcome = pm.fit(
+        tiny.model(), tiny.task(), options, callbacks=[Watching()], display=ConsoleDisplay(Console(file=display))
+    )
+    assert outcome.best_step == [step for improved, step in seen if improved][-1]
+    lines = [line for line in display.getvalue().splitlines() if "(kept)" in line]
+    assert f"step {outcome.best_step}/" in lines[-1]
+    assert f"weights of step {outcome.best_step} are kept: validation error" in display.getvalue()
+
+
+def test_a_loss_that_falls_slowly_is_an_improvement():
+    losses = [0.5 * 0.99**step for step in range(60)]
+    assert _evaluate(losses, losses, losses, _values(), patience=10)[0].cooling is None
 
 
 def test_patience_is_the_default_of_user_files_and_zero_turns_it_off(tmp_path):
@@ -188,3 +260,7 @@ def test_the_budget_is_printed_with_the_flags_that_change_it():
     for part in ("80 steps of 30 s (10 epochs), about 40 minutes", "after 10 evaluations", "--minutes", "patience=0"):
         assert part in line
     assert "2 minutes, up to 60 steps of 2 s" in describe_budget(task, TrainingOptions(minutes=2, batch=4), 2.0)
+    # 8 steps are an epoch.
+    line = describe_budget(task, TrainingOptions(minutes=600, batch=4), 0.015)
+    assert "2,400,000 steps of 0.015 s (300,000 epochs)" in line
+    assert "(1,250 epochs), about 278 hours" in describe_budget(task, TrainingOptions(steps=10_000, batch=4), 100.0)

@@ -13,6 +13,7 @@ from paramixer.data.errors import DataError
 from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.training.assessment.metrics import compute_loss, compute_metrics
 from paramixer.training.batches import Collate, TrainingBatches
+from paramixer.training.callback import Callback
 from paramixer.training.fit import fit
 from paramixer.training.weights import training_weights
 from tests.training import tiny
@@ -97,12 +98,23 @@ def test_batches_carry_the_weights_of_their_own_sequences():
     assert all(part.weights.tolist() == part.inputs[:, 0].tolist() for part in seen)
 
 
-def test_the_balanced_accuracy_is_measured_beside_the_metric_where_classes_count_alike():
+def test_where_classes_count_alike_the_balanced_accuracy_judges_with_the_accuracy_beside_it():
     answers = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0]])
     measured = compute_metrics(answers, torch.tensor([0, 0, 0, 1]), "accuracy", balanced=True)
     assert (measured["accuracy"], measured["balanced_accuracy"]) == (0.75, 0.5)
-    outcome = fit(tiny.model(), tiny.task(), dataclasses.replace(tiny.OPTIONS, balance=True))
-    assert list(outcome.test) == ["loss", "error", "balanced_accuracy"]
+    options = dataclasses.replace(tiny.OPTIONS, balance=True, evaluate_every=1, until="balanced_accuracy=1")
+    evaluations = []
+
+    class Watching(Callback):
+        def on_evaluation(self, loop, metrics, improved):
+            evaluations.append(metrics["balanced_accuracy"])
+
+    outcome = fit(tiny.model(), tiny.task(), options, callbacks=[Watching()])
+    assert outcome.metric == "balanced_accuracy"
+    assert outcome.validation == max(evaluations)
+    assert list(outcome.test) == ["loss", "balanced_accuracy", "accuracy"]
+    with pytest.raises(ValueError, match="judged by balanced_accuracy, not by error"):
+        fit(tiny.model(), tiny.task(), dataclasses.replace(options, until="error=0.1"))
     assert "balanced_accuracy" not in fit(tiny.model(), tiny.task(), tiny.OPTIONS).test
 
 

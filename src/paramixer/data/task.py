@@ -62,7 +62,7 @@ class TaskInfo:
     """Name of the task; "own" for a user's file."""
     preset: str
     """The paper's preset for the task, or the nearest one."""
-    metric: Literal["accuracy", "error", "roc_auc", "mse"]
+    metric: Literal["accuracy", "balanced_accuracy", "error", "roc_auc", "mse"]
     """How predictions are scored. The error of the Adding problem counts answers that are off by 0.04 or more."""
     target: Literal["class", "value"]
     """Whether sequences have classes or values."""

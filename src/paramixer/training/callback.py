@@ -75,7 +75,7 @@ class Callback:
         """An optimizer step is done."""
 
     def on_evaluation(self, loop: Loop, metrics: dict[str, float], improved: bool) -> None:
-        """The validation split was evaluated."""
+        """The validation split was evaluated; where ``improved``, these weights are kept unless later ones are."""
 
     def on_interrupt(self, loop: Loop) -> None:
         """Training stops here and may go on later."""

@@ -47,7 +47,7 @@ from paramixer.training.recipe import (
 from paramixer.training.runs.baseline_file import read_baseline, write_answers
 from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome, build_record
-from paramixer.training.weights import training_weights
+from paramixer.training.weights import judge_classes, training_weights
 
 
 def fit(
@@ -66,7 +66,7 @@ def fit(
     baseline: Baseline | None = None,
     test: bool = True,
 ) -> Outcome:
-    """Train a model on a task; it ends with the weights that are best on validation.
+    """Train a model on a task; it ends with the weights that are best on validation, or later ones as good.
 
     Args:
         model: is trained in place.
@@ -91,6 +91,7 @@ def fit(
     else:
         recipe, init = recipe or recipe_of(model.config), {}
         complete = resolve_training(task, read_recipe(recipe, task.preset), options)
+    task = judge_classes(task, complete.balance)
     if complete.until is not None and (name := parse_goal(complete.until)[0]) != task.metric:
         raise ValueError(f"until={complete.until!r}, but the task is judged by {task.metric}, not by {name}")
     assert complete.batch is not None
@@ -244,7 +245,15 @@ class _Run:
         outcome = dataclasses.replace(outcome, temperature=self._calibrate(best))
         if test:
             answers, targets = self.evaluation.predict(self.loop, self.task.test, "test")
-            outcome = score_test(outcome, answers, targets, self.options.balance, self.baseline)
+            outcome = score_test(
+                outcome,
+                self.task,
+                answers,
+                targets,
+                self.options.balance,
+                self.baseline,
+                overfitting=progress.overfitting is not None,
+            )
         self.display.on_outcome(outcome)
         return outcome
 

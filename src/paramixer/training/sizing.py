@@ -118,12 +118,14 @@ def describe_budget(task: Task, options: TrainingOptions, seconds: float) -> str
     limits = [limit for limit in (options.steps, options.epochs and options.epochs * epoch) if limit]
     parts = []
     if limits:
-        parts.append(f"{min(limits):,} steps of {_describe_seconds(seconds)} ({min(limits) / epoch:.3g} epochs)")
+        parts.append(
+            f"{min(limits):,} steps of {_describe_seconds(seconds)} ({_describe_number(min(limits) / epoch)} epochs)"
+        )
     if options.minutes is not None:
         steps = 60 * options.minutes / max(seconds, 1e-6)
         parts.append(
             f"{options.minutes:g} minutes, up to {steps:,.0f} steps of {_describe_seconds(seconds)} "
-            f"({steps / epoch:.2g} epochs)"
+            f"({_describe_number(steps / epoch)} epochs)"
         )
     else:
         parts[-1] += f", about {_describe_seconds(seconds * min(limits))}"
@@ -135,5 +137,11 @@ def describe_budget(task: Task, options: TrainingOptions, seconds: float) -> str
 
 def _describe_seconds(seconds: float) -> str:
     if seconds < 90:
-        return f"{seconds:.2g} s"
-    return f"{seconds / 60:.2g} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"
+        return f"{_describe_number(seconds)} s"
+    minutes, hours = _describe_number(seconds / 60), _describe_number(seconds / 3600)
+    return f"{minutes} minutes" if seconds < 5400 else f"{hours} hours"
+
+
+def _describe_number(number: float) -> str:
+    """Return a number with two digits, or all of those before the point."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ def training_weights(task: Task, balance: bool = False) -> NDArray[np.float64] |
             raise ValueError("balance=True is for classes, but the task has values; leave it out")
         weights = _balance_classes(np.asarray(task.train.targets)) * (1.0 if weights is None else weights)
     return None if weights is None else weights / weights.mean()
+
+
+def judge_classes(task: Task, balance: bool) -> Task:
+    """Return the task as it is judged: where classes count alike in training, they do in its accuracy, too."""
+    counts_answers = task.target == "class" and task.metric in ("accuracy", "error")
+    return dataclasses.replace(task, metric="balanced_accuracy") if balance and counts_answers else task
 
 
 def _read_weights(sequences: Sequences) -> NDArray[np.float64] | None:

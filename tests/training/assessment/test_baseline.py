@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from rich.console import Console
 
 import paramixer as pm
 from paramixer.data.splits import SPLITS
@@ -16,9 +19,11 @@ from paramixer.data.task import Task, TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.training.assessment import baseline as baselines
 from paramixer.training.assessment.baseline import Baseline, describe_signal, fit_baseline
+from paramixer.training.assessment.metrics import METRICS
 from paramixer.training.assessment.verdict import give_verdict
 from paramixer.training.runs.folder import RunFolder
-from paramixer.training.runs.run import RunSettings, resume_run, start_run
+from paramixer.training.runs.folds import run_folds
+from paramixer.training.runs.run import RunSettings, evaluate_run, resume_run, start_run
 
 TRAINING = {"steps": 4, "batch": 4, "evaluate_every": 2}
 
@@ -142,6 +147,26 @@ def test_a_file_gets_a_baseline_that_record_and_verdict_name_and_resuming_keeps(
     assert "; n-grams 1.000" in again["verdict"]
 
 
+def test_where_classes_count_alike_run_baseline_and_guess_are_judged_by_balanced_accuracy(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    rows = [
+        f"{'bad ' * (1 + n % 5)}{n % 7},rare" if n % 10 == 0 else f"{'bad ' * (1 + n % 3)}{n % 7},usual"
+        for n in range(200)
+    ]
+    path.write_text("\n".join(["text,label", *rows]))
+    settings = RunSettings(task=str(path), training={**TRAINING, "balance": True})
+    start_run(settings, tmp_path / "run")
+    record = RunFolder(tmp_path / "run").read_record()
+    assert record["metric"] == record["baseline"]["metric"] == "balanced_accuracy"
+    assert record["baseline"]["guess"] == 0.5
+    assert record["verdict"].startswith("test balanced accuracy 0.")
+    assert "majority 0.500" in record["verdict"]
+    assert list(evaluate_run(tmp_path / "run").metrics) == ["loss", "balanced_accuracy", "accuracy"]
+    console = Console(file=io.StringIO(), width=200)
+    run_folds(dataclasses.replace(settings, folds=2), tmp_path / "folds", pm.data.load(path), console)
+    assert "test balanced accuracy" in console.file.getvalue()
+
+
 @pytest.mark.parametrize(("wanted", "task", "expected"), [(False, "file", False), (None, "order", False)])
 def test_the_baseline_can_be_left_out_and_is_for_tasks(tmp_path, wanted, task, expected):
     name = _reviews(tmp_path / "a.csv") if task == "file" else task
@@ -150,28 +175,77 @@ def test_the_baseline_can_be_left_out_and_is_for_tasks(tmp_path, wanted, task, e
     assert ("baseline" in RunFolder(tmp_path / "run").read_record()) is expected
 
 
-def _judge(ours: torch.Tensor, theirs: torch.Tensor, targets: torch.Tensor) -> str:
-    test = {"loss": 0.0, "accuracy": float((ours.argmax(-1) == targets).double().mean())}
-    reference = float((theirs.argmax(-1) == targets).double().mean())
-    baseline = Baseline("n-grams", "accuracy", 0.5, 0.7, reference, 0.25, "majority", 1.0, 10, None, theirs)
-    return give_verdict("accuracy", test, {"accuracy": (0.1, 0.9)}, baseline, ours, targets)
+def _judge(ours, theirs, targets, share=0.1, **fields):
+    """The verdict on answers; the largest class of train is the second, of which test has so large a share."""
+    overfitting = fields.pop("overfitting", False)
+    labels = np.arange(40) % 4 > 0
+    task = _task(lambda _, number: (np.ones(3, np.int64), int(labels[number])), vocabulary=_LETTERS, sizes=(40, 4, 4))
+    test = MemorySequences([np.ones(3, np.int64)] * len(targets), targets.numpy())
+    task = dataclasses.replace(task, test=test, **{"request": {"task": "a.csv"}, **fields})
+    metric = METRICS[task.metric]
+    scores = {"loss": 0.0, task.metric: metric.measure(ours, targets)}
+    reference = metric.measure(theirs, targets)
+    baseline = Baseline("n-grams", task.metric, 0.5, 0.7, reference, share, "majority", 1.0, 10, None, theirs)
+    return give_verdict(task, scores, {task.metric: (0.1, 0.9)}, baseline, ours, targets, overfitting)
+
+
+_RIGHT, _WRONG = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+
+
+def _answer(right: int, count: int = 200, last: bool = False) -> torch.Tensor:
+    """Answers to sequences of the first class, of which so many are right."""
+    order = torch.arange(count).flip(0) if last else torch.arange(count)
+    return torch.where((order < right)[:, None], _RIGHT, _WRONG)
 
 
 def test_the_verdict_says_who_wins_and_considers_the_noise():
     targets = torch.zeros(200, dtype=torch.int64)
-    right, wrong = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
-    good = torch.where((torch.arange(200) < 190)[:, None], right, wrong)
-    fair = torch.where((torch.arange(200) < 100)[:, None], right, wrong)
-    # As good, but wrong elsewhere.
-    other = torch.where((torch.arange(200) >= 10)[:, None], right, wrong)
+    # The third is as good as the first, but wrong elsewhere.
+    good, fair, other, bad = _answer(190), _answer(100), _answer(190, last=True), _answer(0)
     assert _judge(good, fair, targets) == (
-        "test accuracy 0.950 (95 % interval 0.100 to 0.900); n-grams 0.500; majority 0.250"
+        "test accuracy 0.950 (95 % interval 0.100 to 0.900); n-grams 0.500; majority 0.100"
     )
     assert "about equal: the difference is 0.000" in _judge(good, other, targets)
     beaten = _judge(fair, good, targets)
     assert "The baseline (n-grams) is better by 0.450 (95 % interval 0.3" in beaten
     assert "--minutes" in beaten
-    assert "no better than always answering the largest class" in _judge(wrong.repeat(200, 1), good, targets)
+    useless = _judge(bad, good, targets)
+    assert "The model is not better than always answering the largest class by more than chance" in useless
+    assert "--model ngrams" in useless
+
+
+def test_the_verdict_says_that_neither_is_better_than_guessing_by_more_than_chance():
+    # Half of the sequences are of each class, and always answering the second is right for 100.
+    targets = (torch.arange(200) >= 100).long()
+    place = torch.arange(200) % 100
+
+    def answer(right):
+        return F.one_hot(torch.where(right, targets, 1 - targets)).float()
+
+    lucky, elsewhere, better = answer(place < 53), answer(place >= 47), answer(place >= 38)
+    verdict = _judge(lucky, elsewhere, targets, share=0.5)
+    assert "Neither the model nor the baseline (n-grams) is better than always answering the largest class" in verdict
+    assert "Check that labels and columns are right. Train longer" in verdict
+    assert "about equal" not in verdict
+    # Better than the guess, but not surely better than a model that is not.
+    assert "Only the baseline (n-grams) is better" in _judge(lucky, better, targets, share=0.5)
+
+
+def test_the_verdict_remembers_overfitting_duplicates_few_sequences_and_uneven_classes():
+    targets = torch.zeros(200, dtype=torch.int64)
+    beaten = _judge(_answer(100), _answer(190), targets, overfitting=True)
+    assert "learned its own by heart" in beaten
+    assert "Train longer" not in beaten
+    notes = ("3 training sequences stand in train more than once", "36 of the 40 test sequences also stand in train")
+    repeated = _judge(_answer(190), _answer(100), targets, notes=notes)
+    assert repeated.splitlines()[1:] == [f"{notes[1]}, so that test says less about new ones"]
+    # Those of a fold are others.
+    assert len(_judge(_answer(190), _answer(100), targets, notes=notes, request={}).splitlines()) == 1
+    few = _judge(_answer(20, 30), _answer(20, 30), targets[:30])
+    assert "Of 30 test sequences chance is large: --folds 5" in few
+    assert "--folds" not in _judge(_answer(150), _answer(150), targets)
+    assert "--balance" in _judge(_answer(190), _answer(100), targets, share=0.9)
+    assert "--balance" not in _judge(_answer(190), _answer(100), targets, share=0.5, metric="balanced_accuracy")
 
 
 def test_records_without_a_baseline_are_read(tmp_path):

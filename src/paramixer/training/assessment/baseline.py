@@ -22,9 +22,10 @@ from paramixer.baselines import registry
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.rng import permutation
 from paramixer.data.task import Sequences, Task
+from paramixer.training.assessment.guess import guess, log_shares, read_targets
 from paramixer.training.assessment.intervals import measure_interval
 from paramixer.training.assessment.linear import fit_classes
-from paramixer.training.assessment.metrics import METRICS, compute_loss, format_number
+from paramixer.training.assessment.metrics import METRICS, compute_loss, describe_name, format_number
 from paramixer.training.weights import training_weights
 
 # Positions and numbers of the training sequences at most; of larger data a random part is taken.
@@ -85,7 +86,7 @@ class Baseline:
         part = f" on {self.fitted:,} of {sequences:,} training sequences" if self.fitted < sequences else ""
         validation, test, guess = (format_number(value, 4) for value in (self.validation, self.test, self.guess))
         return (
-            f"baseline: {self.name}{part}: {self.metric} {validation} on validation, {test} on test; "
+            f"baseline: {self.name}{part}: {describe_name(self.metric)} {validation} on validation, {test} on test; "
             f"{self.guess_name} {guess}; {self.seconds:.0f} s"
         )
 
@@ -94,7 +95,7 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     """Fit every simple model that suits the data, choose on validation, evaluate test once.
 
     Args:
-        task: the data.
+        task: the data; its metric chooses.
         balance: whether classes count alike.
         seed: of the choice of training sequences, where there are too many.
         progress: shows progress.
@@ -106,7 +107,7 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     targets = np.asarray(task.train.targets)[chosen]
     if weights is not None and not weights.any():
         weights = None
-    wanted = _read_targets(task.validation, task)
+    wanted = read_targets(task.validation, task)
     best: tuple[float, float, str, Callable[[Any], Tensor], _Features] | None = None
     for name, features, strengths in _choose_features(task, seed):
         train = features.fit(task.train, chosen, progress)
@@ -122,14 +123,14 @@ def fit_baseline(task: Task, *, balance: bool = False, seed: int = 0, progress: 
     assert best is not None
     value, loss, name, predict, features = best
     answers = predict(features.read(task.test, "test", progress))
-    labels, guess = _read_targets(task.test, task), _guess(task)
+    labels, guessed = read_targets(task.test, task), guess(task, len(task.test))
     return Baseline(
         name=name,
         metric=task.metric,
         validation=value,
         validation_loss=loss,
         test=METRICS[task.metric].measure(answers, labels),
-        guess=METRICS[task.metric].measure(guess, labels),
+        guess=METRICS[task.metric].measure(guessed, labels),
         guess_name="majority" if task.target == "class" else "mean",
         seconds=time.monotonic() - begin,
         fitted=len(chosen),
@@ -263,27 +264,9 @@ def _solve(
 
     if task.target == "class":
         if len(np.unique(targets)) < 2:
-            return lambda other: _log_shares(targets, task.outputs).repeat(other.shape[0], 1)
+            return lambda other: log_shares(targets, task.outputs).repeat(other.shape[0], 1)
         return fit_classes(rows, targets, weights, task.outputs, strength).predict
     # Most columns belong to n-grams that never occur.
     used: Any = np.unique(rows.indices) if issparse(rows) else slice(None)
     ridge = Ridge(alpha=1 / strength, tol=1e-3, max_iter=200).fit(rows[:, used], targets, weights)
     return lambda other: torch.from_numpy(np.asarray(ridge.predict(other[:, used]), np.float32))
-
-
-def _guess(task: Task) -> Tensor:
-    """Return the answers to test that know nothing of the sequences."""
-    targets = np.asarray(task.train.targets)
-    if task.target == "value":
-        return torch.full((len(task.test),), float(targets.mean()))
-    return _log_shares(targets, task.outputs).repeat(len(task.test), 1)
-
-
-def _log_shares(targets: NDArray[Any], outputs: int) -> Tensor:
-    shares = np.bincount(targets, minlength=outputs) / len(targets)
-    return torch.from_numpy(np.log(np.maximum(shares, 1e-9)).astype(np.float32))
-
-
-def _read_targets(split: Sequences, task: Task) -> Tensor:
-    kind = np.int64 if task.target == "class" else np.float32
-    return torch.from_numpy(np.asarray(split.targets).astype(kind))

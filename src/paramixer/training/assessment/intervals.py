@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,8 @@ def wilson(right: int, count: int) -> Interval:
 def measure_interval(metric: str, answers: Tensor, targets: Tensor) -> Interval | None:
     """Return the 95 % interval of a metric: Wilson's for a share, by bootstrap with a fixed seed for others.
 
+    That of a balanced accuracy adds up the squared distances to the ends of its classes' intervals.
+
     Args:
         metric: its name.
         answers: ``[items, outputs]`` or ``[items]``.
@@ -55,20 +57,67 @@ def measure_interval(metric: str, answers: Tensor, targets: Tensor) -> Interval 
     if metric in ("accuracy", "error"):
         right = int(is_right(answers, targets).sum())
         return wilson(right if metric == "accuracy" else len(targets) - right, len(targets))
-    return _quantiles(_resample(_weigh(metric, answers, targets), len(targets)))
+    if metric == "balanced_accuracy":
+        hits = is_right(answers, targets).numpy()
+        classes = [hits[targets.numpy() == name] for name in np.unique(targets)]
+        interval = combine_intervals([(float(one.mean()), wilson(int(one.sum()), len(one))) for one in classes])
+    elif (resampled := _quantiles(_resample(_weigh(metric, answers, targets), len(targets)))) is None:
+        return None
+    else:
+        interval = _widen(resampled, targets) if metric == "roc_auc" else resampled
+    return max(interval[0], 0.0), min(interval[1], METRICS[metric].most)
+
+
+def combine_intervals(parts: Sequence[tuple[float, Interval]]) -> Interval:
+    """Return the interval of the mean of independent values, each with its interval (Donner and Zou 2012)."""
+    mean = math.fsum(value for value, _ in parts) / len(parts)
+    below, above = (math.hypot(*(value - ends[side] for value, ends in parts)) / len(parts) for side in (0, 1))
+    return mean - below, mean + above
 
 
 def measure_difference(metric: str, answers: Tensor, others: Tensor, targets: Tensor) -> Difference | None:
     """Return by how much the first answers are better than others to the same sequences, and its 95 % interval.
 
-    Both are measured on the same resamples, so that sequences that both find hard do not widen the interval.
+    Both are measured on the same sequences, so that those that both find hard do not widen the interval. Shares of
+    right answers have the interval of Bonett and Price (2012), others are measured on the same resamples.
     """
+    if metric in ("accuracy", "error", "balanced_accuracy"):
+        groups = targets.numpy() if metric == "balanced_accuracy" else np.zeros(len(targets))
+        return _compare_shares(is_right(answers, targets).numpy(), is_right(others, targets).numpy(), groups)
     first, second = _weigh(metric, answers, targets), _weigh(metric, others, targets)
     sign = 1 if METRICS[metric].higher_is_better else -1
     everything = np.ones((1, len(targets)))
     interval = _quantiles(_resample(lambda counts: sign * (first(counts) - second(counts)), len(targets)))
     value = float(sign * (first(everything) - second(everything))[0])
-    return None if interval is None or math.isnan(value) else Difference(value, *interval)
+    if interval is None or math.isnan(value):
+        return None
+    return Difference(value, *(_widen(interval, targets) if metric == "roc_auc" else interval))
+
+
+def _compare_shares(first: NDArray[np.bool_], second: NDArray[np.bool_], groups: NDArray[Any]) -> Difference:
+    """Return the difference of two shares of the same items, or of their means over groups.
+
+    One more item is counted that only the first has right, and one that only the second has: models that agree on few
+    items may differ on others.
+    """
+    values, centers, variances = [], [], []
+    for name in np.unique(groups):
+        inside = groups == name
+        wins, losses = (int((one & ~other & inside).sum()) for one, other in ((first, second), (second, first)))
+        count = int(inside.sum())
+        center = (wins - losses) / (count + 2)
+        values.append((wins - losses) / count)
+        centers.append(center)
+        variances.append(((wins + losses + 2) / (count + 2) - center**2) / (count + 2))
+    center, width = float(np.mean(centers)), NORMAL * math.sqrt(sum(variances)) / len(values)
+    return Difference(float(np.mean(values)), max(-1.0, center - width), min(1.0, center + width))
+
+
+def _widen(interval: Interval, targets: Tensor) -> Interval:
+    """Return an interval that is not a point: where all resamples agree, 3 of n in the smallest class may differ."""
+    low, high = interval
+    margin = 3 / int(np.unique(targets, return_counts=True)[1].min()) if low == high else 0.0
+    return low - margin, high + margin
 
 
 def _resample(measure: _Weighted, items: int) -> NDArray[np.float64]:
@@ -94,15 +143,7 @@ def _weigh(metric: str, answers: Tensor, targets: Tensor) -> _Weighted:
     """Return a function from counts of the items to the metric."""
     if metric == "roc_auc":
         return _weigh_roc_auc(answers, targets)
-    if metric == "balanced_accuracy":
-        right = is_right(answers, targets).numpy().astype(np.float64)
-        members = (targets.numpy()[:, None] == np.unique(targets.numpy())).astype(np.float64)
-        return lambda counts: _nan_mean((counts @ (members * right[:, None])) / _nan_zero(counts @ members))
-    if metric == "mse":
-        scores = (answers.double() - targets.double()).square().numpy()
-    else:
-        right = is_right(answers, targets).double().numpy()
-        scores = right if metric == "accuracy" else 1 - right
+    scores = (answers.double() - targets.double()).square().numpy()
     return lambda counts: (counts @ scores) / counts.sum(1)
 
 
@@ -134,10 +175,3 @@ def _weigh_ranks(scores: NDArray[Any], positive: NDArray[np.bool_]) -> _Weighted
 
 def _nan_zero(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(values == 0, np.nan, values)
-
-
-def _nan_mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each row's numbers; a class that a resample misses does not count."""
-    known = ~np.isnan(values)
-    means: NDArray[np.float64] = np.where(known, values, 0).sum(1) / _nan_zero(known.sum(1).astype(np.float64))
-    return means

@@ -85,6 +85,11 @@ METRICS = {
 }
 
 
+def describe_name(metric: str) -> str:
+    """Return the name of a metric in messages."""
+    return metric.replace("_", " ") if metric == "balanced_accuracy" else metric
+
+
 def format_number(value: float, digits: int = 3) -> str:
     """Return a number with so many digits behind the point, or with one more in all where it is larger or smaller."""
     usual = value == 0 or 10**-digits <= abs(value) < 1000
@@ -111,6 +116,10 @@ def compute_loss(
 
 
 def compute_metrics(answers: Tensor, targets: Tensor, metric: str, balanced: bool = False) -> dict[str, float]:
-    """Return loss and metric, and of classes the balanced accuracy if it is asked for."""
-    names = ["loss", metric, *(["balanced_accuracy"] if balanced and targets.dtype == torch.int64 else [])]
+    """Return loss and metric; of classes also the balanced accuracy if it is asked for, with the accuracy beside it."""
+    names = ["loss", metric]
+    if balanced and targets.dtype == torch.int64:
+        names += ["balanced_accuracy"]
+    if "balanced_accuracy" in names:
+        names += ["accuracy"]
     return {name: METRICS[name].measure(answers, targets) for name in names}

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from paramixer.data.task import Sequences, Task
 from paramixer.nn.pretrained import PretrainedModel
-from paramixer.training.assessment.metrics import METRICS, compute_metrics
+from paramixer.training.assessment.guess import measure_guess_loss
+from paramixer.training.assessment.metrics import METRICS, Metric, compute_metrics
 from paramixer.training.batches import Collate
 from paramixer.training.callback import Callback, Progress
 from paramixer.training.callbacks.progress import Display
@@ -21,8 +22,11 @@ from paramixer.training.loop import Loop
 from paramixer.training.options import TrainingOptions
 from paramixer.training.runs.folder import write_inputs
 
-# Losses of which the mean is taken, and how much worse than the best one it must be to be told.
-_SMOOTHED, _RISE = 3, 1.1
+# Losses of which the mean is taken, and how much worse than the best one it must be to be told: by this factor, and by
+# this share of the guess's loss.
+_SMOOTHED, _RISE, _RISE_OF_GUESS = 3, 1.1, 0.05
+# Losses that are better by less than this share of the guess's loss are no improvement.
+_NEGLIGIBLE = 1e-4
 # Later weights are kept where their share of right answers is within so many standard errors of the best.
 _NEAR = 0.5
 # The first evaluation's step at least, and the share of the time that evaluations may take.
@@ -51,6 +55,7 @@ class Evaluation(Callback):
         self._task, self._collate, self._every, self._display = task, collate, every, display
         self._balanced = balanced
         self._growing: GrowingSteps | None = None
+        self._guess_loss = measure_guess_loss(task)
 
     def on_start(self, loop: Loop) -> None:
         """Evaluate where a run was interrupted before or during an evaluation."""
@@ -98,13 +103,14 @@ class Evaluation(Callback):
     def _evaluate(self, loop: Loop) -> None:
         metrics = self.measure(loop, self._task.validation, "validation")
         progress, value, loss = loop.progress, metrics[self._task.metric], metrics["loss"]
-        improved = METRICS[self._task.metric].is_better(value, progress.best)
+        metric = METRICS[self._task.metric]
+        improved = metric.is_better(value, progress.best)
+        negligible = progress.best is not None and abs(value - progress.best) < self._negligible(metric)
+        progress.worse = 0 if improved and not negligible else progress.worse + 1
         if value == progress.best and progress.best_loss is not None:
             improved = loss < progress.best_loss
         if improved:
-            progress.best, progress.best_loss, progress.worse = value, loss, 0
-        else:
-            progress.worse += 1
+            progress.best, progress.best_loss = value, loss
         chosen = improved or self._is_as_good(loop, value)
         if chosen:
             progress.chosen, progress.best_step = value, progress.step
@@ -114,6 +120,10 @@ class Evaluation(Callback):
         progress.evaluated = progress.step
         for callback in loop.callbacks:
             callback.on_evaluation(loop, metrics, chosen)
+
+    def _negligible(self, metric: Metric) -> float:
+        """Return the difference below which two values of the metric are equal; a mean squared error is a loss."""
+        return 0.0 if math.isfinite(metric.most) else _NEGLIGIBLE * self._guess_loss
 
     def _is_as_good(self, loop: Loop, value: float) -> bool:
         """Return whether a later result is so near the best one that the smaller learning rate decides for it.
@@ -140,27 +150,32 @@ class Evaluation(Callback):
     def _smooth(self, progress: Progress, loss: float) -> None:
         progress.recent_losses = [*progress.recent_losses, loss][-_SMOOTHED:]
         mean = sum(progress.recent_losses) / len(progress.recent_losses)
-        if progress.best_mean_loss is None or mean < progress.best_mean_loss:
+        if progress.best_mean_loss is None or mean < progress.best_mean_loss - _NEGLIGIBLE * self._guess_loss:
             progress.best_mean_loss, progress.best_mean_step, progress.flat = mean, progress.step, 0
             progress.best_training_loss = progress.training_loss
             return
         progress.flat += 1
         fell = (progress.training_loss or 0) < (progress.best_training_loss or 0)
-        rose = progress.flat >= _SMOOTHED and mean > _RISE * progress.best_mean_loss
-        if progress.overfitting is None and fell and rose:
+        risen = mean - progress.best_mean_loss
+        rose = risen > max((_RISE - 1) * progress.best_mean_loss, _RISE_OF_GUESS * self._guess_loss)
+        # A metric that still improves is worth more than a loss that rises.
+        lasts = min(progress.flat, progress.worse) >= _SMOOTHED
+        if progress.overfitting is None and fell and rose and lasts:
             progress.overfitting = progress.step
+            smoothing = ", training.label_smoothing=0.1" if self._task.target == "class" else ""
             self._display.on_note(
                 f"note: since step {progress.best_mean_step} the loss on validation has risen from "
                 f"{progress.best_mean_loss:.3g} to {mean:.3g}, while that of training falls: the model learns its "
                 "sequences by heart. The best weights are kept. More sequences help, or a smaller network (--set "
-                "model.channels, model.blocks), or --set training.weight_decay=0.2, training.label_smoothing=0.1"
+                f"model.channels, model.blocks), or --set training.weight_decay=0.2{smoothing}"
             )
 
 
 def has_stalled(progress: Progress, options: TrainingOptions) -> bool:
     """Return whether there was no improvement for as many evaluations as the options allow.
 
-    A metric of few sequences is noise, and a loss may rise while the metric still improves: both must be worse.
+    A metric of few sequences is noise, and a loss may rise while the metric still improves: both must be worse. Losses
+    near zero fall forever, so that a share of the guess's loss counts.
     """
     return bool(options.patience) and min(progress.worse, progress.flat) >= (options.patience or 0)
 

@@ -10,7 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from paramixer.training.assessment.metrics import format_number
+from paramixer.training.assessment.metrics import describe_name, format_number
 from paramixer.training.callback import Callback
 from paramixer.training.loop import Loop
 from paramixer.training.runs.record import Outcome
@@ -117,8 +117,9 @@ class ConsoleDisplay(Display):
             *(f"{describe_name(name)} {format_number(metrics[name], 4)}" for name in metrics if name != "loss")
         )
         self._read_loss(loop)
-        best = " (best)" if improved else ""
-        self._print(_join(self._describe_losses(loop) + best, self._describe_time_left(loop)))
+        # Not always the best: of equally good weights the later ones are kept.
+        kept = " (kept)" if improved else ""
+        self._print(_join(self._describe_losses(loop) + kept, self._describe_time_left(loop)))
         self._shown_at, self._tokens = time.monotonic(), loop.progress.tokens
         self._refresh(loop)
 
@@ -129,8 +130,8 @@ class ConsoleDisplay(Display):
     def on_outcome(self, outcome: Outcome) -> None:
         """Print the result."""
         self._print(
-            f"{outcome.stopped}; best on validation at step {outcome.best_step}: "
-            f"{outcome.metric} {format_number(outcome.validation, 4)}"
+            f"{outcome.stopped}; weights of step {outcome.best_step} are kept: validation "
+            f"{describe_name(outcome.metric)} {format_number(outcome.validation, 4)}"
         )
         if outcome.verdict:
             self._print(outcome.verdict)
@@ -204,11 +205,6 @@ def _describe_pair(training: float | None, validation: float | None, name: str) 
     if training is None:
         return f"{name} loss {format_number(validation, 4)}"
     return f"loss {format_number(training, 4)}/{format_number(validation, 4)} ({name})"
-
-
-def describe_name(metric: str) -> str:
-    """Return the name of a metric in messages."""
-    return metric.replace("_", " ") if metric == "balanced_accuracy" else metric
 
 
 def _join(*details: str) -> str:

@@ -19,7 +19,7 @@ from paramixer.training.callbacks.progress import Display
 from paramixer.training.factory import count_parameters
 from paramixer.training.runs.folder import RunFolder, write_inputs
 from paramixer.training.runs.record import Outcome, build_record
-from paramixer.training.weights import training_weights
+from paramixer.training.weights import judge_classes, training_weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -43,7 +43,7 @@ def fit_ngrams(
     """
     run, begin = RunFolder(folder), time.monotonic()
     balance = bool(settings.get("training", {}).get("balance", False))
-    weights = training_weights(task, balance)
+    task, weights = judge_classes(task, balance), training_weights(task, balance)
     run.write_config(settings)
     run.truncate_lines(0)
 
@@ -78,7 +78,7 @@ def fit_ngrams(
             solution = fit_classes(train, labels, weights, task.outputs, strength)
             tick(1)
             model.set_weights(*solution)
-            metrics = compute_metrics(_predict(model, validation), _read_targets(task.validation), task.metric)
+            metrics = compute_metrics(_predict(model, validation), _read_targets(task.validation), task.metric, balance)
             improved = METRICS[task.metric].is_better(metrics[task.metric], best)
             line = {"kind": "validation", "step": step, "epoch": 0, "strength": strength, **metrics, "best": improved}
             run.append_line({**line, "seconds": time.monotonic() - begin})
@@ -91,7 +91,7 @@ def fit_ngrams(
         write_inputs(run.model, task)
         answers = _predict(model, model.weigh(_count(model, task.test, "test", display)))
         outcome = Outcome(task.metric, best, {}, len(COUNT_STRENGTHS), best_step, "all strengths were tried")
-        outcome = score_test(outcome, answers, _read_targets(task.test), balance)
+        outcome = score_test(outcome, task, answers, _read_targets(task.test), balance)
         write_record(outcome)
         display.on_outcome(outcome)
     return outcome

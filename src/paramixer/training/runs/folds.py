@@ -16,8 +16,8 @@ from rich.table import Table
 from paramixer.data.folds import check_folds, take_fold
 from paramixer.data.task import Task
 from paramixer.files import replace_file
-from paramixer.training.assessment.intervals import Interval, wilson
-from paramixer.training.assessment.metrics import METRICS, format_number
+from paramixer.training.assessment.intervals import Interval, combine_intervals
+from paramixer.training.assessment.metrics import METRICS, describe_name, format_number
 from paramixer.training.assessment.verdict import describe_interval
 from paramixer.training.callback import Interrupted
 from paramixer.training.runs.folder import FORMAT, RunFolder
@@ -43,6 +43,9 @@ def run_folds(settings: RunSettings, folder: Path, task: Task, console: Console)
     check_folds(task, folds)
     settings = settings.with_absolute_paths()
     RunFolder(folder).write_config(settings.document())
+    if (minutes := settings.training.get("minutes")) is not None:
+        total = f"{folds} folds of {minutes:g} minutes each: {folds * minutes:g} minutes in all"
+        console.print(f"{total} (change with --minutes, --folds)", highlight=False, soft_wrap=True)
     records = []
     for fold in range(1, folds + 1):
         run = RunFolder(folder / f"fold-{fold}")
@@ -81,9 +84,10 @@ def summarize_folds(records: list[dict[str, Any]], tested: int) -> dict[str, Any
     """
     metric = records[0]["metric"]
     values = [record["test"][metric] for record in records]
-    mean, interval = float(np.mean(values)), estimate_interval(values)
+    within = [record.get("intervals", {}).get(metric) for record in records]
+    least = combine_intervals(list(zip(values, within, strict=True))) if all(within) else None
     summary: dict[str, Any] = {"format": FORMAT, "metric": metric, "folds": len(records)}
-    summary |= {"mean": mean, "interval": list(_bound(metric, interval, mean, tested)), "values": values}
+    summary |= {**_describe(values), "interval": list(_bound(metric, estimate_interval(values), least))}
     baselines = [record.get("baseline") for record in records]
     if all(baseline is not None for baseline in baselines):
         others = [baseline["test"] for baseline in baselines if baseline is not None]
@@ -92,7 +96,12 @@ def summarize_folds(records: list[dict[str, Any]], tested: int) -> dict[str, Any
         summary["baseline"] = {"name": ", ".join(names), **_describe(others), "guess": float(np.mean(guesses))}
         sign = 1 if METRICS[metric].higher_is_better else -1
         # Above zero the model is better, whatever the metric.
-        summary["gain"] = _describe([sign * (value - other) for value, other in zip(values, others, strict=True)])
+        gain = _describe([sign * (value - other) for value, other in zip(values, others, strict=True)])
+        if METRICS[metric].most == 1:
+            # The rule of three: so few may differ where all folds agree.
+            low, high = gain["interval"]
+            gain["interval"] = [min(low, gain["mean"] - 3 / tested), max(high, gain["mean"] + 3 / tested)]
+        summary["gain"] = gain
     return {**summary, "seconds": sum(record["seconds"] for record in records)}
 
 
@@ -110,15 +119,14 @@ def estimate_interval(values: list[float]) -> Interval:
     return mean - width, mean + width
 
 
-def _bound(metric: str, interval: Interval, mean: float, tested: int) -> Interval:
-    """Return an interval within what the metric can be, and of a share no narrower than its test sequences allow.
+def _bound(metric: str, interval: Interval, least: Interval | None) -> Interval:
+    """Return an interval within what the metric can be, and no narrower than the test sequences allow.
 
     Folds that happen to agree say nothing: three folds of four sequences may each have two right.
     """
     low, high = interval
-    if metric in ("accuracy", "error"):
-        least, most = wilson(round(mean * tested), tested)
-        low, high = min(low, least), max(high, most)
+    if least is not None:
+        low, high = min(low, least[0]), max(high, least[1])
     return max(low, 0.0), min(high, METRICS[metric].most)
 
 
@@ -134,6 +142,8 @@ def _compare(gain: dict[str, Any]) -> str:
     ends = (low, high) if better == "model" else (-high, -low)
     amount = format_number(abs(gain["mean"]))
     interval = describe_interval(*ends)
+    if gain["mean"] == 0:
+        return f"The model and the baseline did equally well ({interval})."
     if low <= 0 <= high:
         return f"The {better} did better by {amount}, which may be chance ({interval})."
     advice = "" if better == "model" else "; train longer (--minutes), with more sequences, or keep the simple model"
@@ -141,7 +151,7 @@ def _compare(gain: dict[str, Any]) -> str:
 
 
 def _print_summary(summary: dict[str, Any], settings: RunSettings, console: Console) -> None:
-    metric, baseline = summary["metric"], summary.get("baseline")
+    metric, baseline = describe_name(summary["metric"]), summary.get("baseline")
     table = Table("fold", box=None, pad_edge=False)
     table.add_column(f"test {metric}", justify="right")
     rows = [(str(number), [value]) for number, value in enumerate(summary["values"], 1)]

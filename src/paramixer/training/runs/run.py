@@ -41,6 +41,7 @@ from paramixer.training.runs.folder import RunFolder
 from paramixer.training.runs.record import Outcome
 from paramixer.training.sizing import describe_budget, describe_size
 from paramixer.training.timing import measure_step
+from paramixer.training.weights import judge_classes
 
 _QUIET = Console(quiet=True)
 
@@ -293,7 +294,8 @@ def evaluate_run(
         progress: shows progress while data is prepared.
     """
     accelerator = build_accelerator()
-    task = open_task(folder, progress)
+    balanced = bool(RunFolder(folder).read_record()["training"].get("balance", False))
+    task = judge_classes(open_task(folder, progress), balanced)
     model = load_model(RunFolder(folder).model)
     with display or Display() as shown:
         answers, targets = predict_split(
@@ -304,7 +306,6 @@ def evaluate_run(
             accelerator,
             tick=shown.track(split, len(task.splits[split])),
         )
-    balanced = bool(RunFolder(folder).read_record()["training"].get("balance", False))
     metrics = compute_metrics(answers, targets, task.metric, balanced)
     return SplitMetrics(len(targets), metrics, measure_intervals(metrics, answers, targets))
 
@@ -321,6 +322,7 @@ def _train(
     resume: bool,
 ) -> Outcome:
     display = Display() if console.quiet else ConsoleDisplay(console)
+    task = judge_classes(task, resolved.training.balance)
     model = build_model(task, resolved, settings.seed)
     _print_choice(model, resolved, task, run, console)
     document = settings.document()

@@ -141,8 +141,32 @@ def test_a_column_of_splits_is_honoured(tmp_path, column):
 def test_a_column_named_split_that_means_something_else_is_left_alone(tmp_path):
     rows = [{**row, "split": f"plot {i}"} for i, row in enumerate(_texts())]
     path = _table(tmp_path / "a.csv", rows)
-    assert len(load("own", path).train) == 24
-    assert _fails(path, split="split") == f"{path}, line 2: split 'plot 0'; expected train, validation or test"
+    found = load("own", path)
+    assert len(found.train) == 24
+    assert "column 'split' names neither train, validation nor test, and was not used" in found.notes
+    assert _fails(path, split="split").startswith(f"{path}, line 2: split 'plot 0'; expected train, validation or test")
+
+
+@pytest.mark.parametrize("row", [0, 3, 150])
+def test_an_unknown_name_in_a_column_of_splits_is_refused(tmp_path, row):
+    """Splits cut at random instead would mix the user's test rows into train."""
+    rows = [{**line, "split": ["train", "train", "val", "test"][i % 4]} for i, line in enumerate(_texts(200))]
+    rows[row]["split"] = "holdout"
+    message = _fails(_table(tmp_path / "a.csv", rows))
+    assert message.startswith(f"{tmp_path / 'a.csv'}, line {row + 2}: split 'holdout'; expected train, validation")
+    assert message.endswith("change it, or rename what holds the splits to have them cut at random")
+
+
+def test_a_column_of_splits_may_begin_with_many_unknown_names(tmp_path):
+    rows = [{**line, "split": "holdout" if i < 150 else "train"} for i, line in enumerate(_texts(200))]
+    assert "line 2: split 'holdout'" in _fails(_table(tmp_path / "a.csv", rows))
+
+
+def test_an_unknown_split_in_the_first_header_is_refused(tmp_path):
+    path = tmp_path / "a.fa"
+    parts = ["holdout", "train", "validation", "test"]
+    path.write_text("".join(f">s{i} class={'ab'[i // 4 % 2]} split={parts[i % 4]}\nACG\n" for i in range(40)))
+    assert "split 'holdout'; expected train, validation or test" in _fails(path)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])

@@ -10,7 +10,7 @@ from paramixer.data.formats import media
 from paramixer.data.formats.tabular.cells import LOOK_AHEAD
 from paramixer.data.formats.tabular.columns import join_names
 from paramixer.data.formats.tabular.tables import Tables
-from paramixer.data.splits import SPLIT_NAMES
+from paramixer.data.splits import names_split
 
 # Groups of names. The first group of which the table has exactly one name is taken.
 _TEXTS = (
@@ -58,7 +58,7 @@ def choose_columns(
     if id is None:
         id = next((name for name in names if name.lower() == "id"), None)
     if split is None:
-        split = next((name for name in names if name.lower() == "split" and _holds_splits(table, name)), None)
+        split = next((name for name in find_split_columns(names) if _holds_splits(table, name)), None)
     rest = [name for name in names if name not in (split, id)]
     if text is None:
         text = _find_named(table, rest, _TEXTS, "texts or sequences", "--text") or _find_only_long(table, rest)
@@ -107,9 +107,14 @@ def _is_long(table: Tables, name: str) -> bool:
     return isinstance(values[0], list) or sum(lengths) >= _SHORT * len(lengths)
 
 
+def find_split_columns(names: list[str]) -> list[str]:
+    """Return the names that a column of splits has."""
+    return [name for name in names if name.lower() == "split"]
+
+
 def _holds_splits(table: Tables, name: str) -> bool:
-    values = _read_first(table, name)
-    return bool(values) and all(str(value).lower() in SPLIT_NAMES for value in values)
+    """Return whether any row names a split. A row that then does not is refused when it is read."""
+    return any(names_split(value) for _, (value,) in table.read([name], nulls=True))
 
 
 def _read_first(table: Tables, name: str) -> list[object]:

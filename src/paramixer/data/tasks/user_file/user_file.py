@@ -27,7 +27,7 @@ from paramixer.data.tasks.user_file.opened import LONGEST, Alphabet, Opened, Opt
 from paramixer.data.tasks.user_file.tables_of_samples import open_tables
 
 # Part of every key of the cache. Raise it when the same file is prepared in another way.
-_VERSION = 3
+_VERSION = 4
 
 
 def load(

@@ -193,6 +193,13 @@ def test_lists_of_numbers_can_be_written_as_text(tmp_path, written):
     assert target.item() == inputs[0].item() % 2
 
 
+@pytest.mark.parametrize("cell", ["0,5 0,7 1", "0,5;0,7"])
+def test_commas_that_may_stand_inside_of_numbers_are_refused(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    path.write_text("signal;label\n" + "".join(f'"{cell}";{i % 2}\n' for i in range(20)))
+    assert "line 2: it is not clear whether commas in 'signal' stand inside of numbers" in _fails(path)
+
+
 def test_texts_of_one_number_each_are_texts(tmp_path):
     rows = [{"text": f"{i:05}", "label": i % 2} for i in range(20)]
     assert load("own", _table(tmp_path / "a.csv", rows)).features is None

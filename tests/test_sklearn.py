@@ -158,6 +158,34 @@ def test_a_missing_sample_is_named_by_its_row(samples, row):
         ParamixerClassifier().fit(samples, [0, 1])
 
 
+_TABLE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, float("nan"), 9.0], [1.0, 2.0, 2.0]]
+_FRAME = pd.DataFrame(_TABLE, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("samples", "where"),
+    [
+        (_TABLE, "sample 2 holds NaN or infinity at position 1"),
+        (np.array(_TABLE), "sample 2 holds NaN or infinity at position 1"),
+        (np.array(_TABLE)[:, :, None], "sample 2 holds NaN or infinity at position 1"),
+        (_FRAME, "sample 2 holds NaN or infinity in column 'b'"),
+        (_FRAME.astype("Float64"), "sample 2 holds NaN or infinity in column 'b'"),
+        (_FRAME.set_index(pd.Index(list("wxyz"))), r"sample 2 \(index 'y'\) holds NaN or infinity in column 'b'"),
+        (pl.DataFrame(_FRAME.to_dict("list")), "sample 2 holds NaN or infinity in column 'b'"),
+        ([[1.0, 2.0], [3.0, None], [5.0, 6.0], [1.0, 1.0]], "sample 1 holds NaN or infinity at position 1"),
+    ],
+)
+def test_a_missing_number_is_named_by_row_and_column(samples, where):
+    with pytest.raises(ValueError, match=f"^{where}; fill it, or leave"):
+        ParamixerClassifier(epochs=1).fit(samples, [0, 1, 0, 1])
+
+
+def test_a_missing_number_is_named_in_new_samples_too():
+    regressor = ParamixerRegressor(epochs=1).fit(np.ones((4, 3)) * np.arange(4)[:, None], np.arange(4.0))
+    with pytest.raises(ValueError, match="^sample 2 holds NaN or infinity at position 1"):
+        regressor.predict(_TABLE)
+
+
 def test_a_sample_has_the_same_answer_whoever_comes_along():
     signals = [np.sin(np.arange(10 + n % 5)) for n in range(30)]
     regressor = ParamixerRegressor(**SMALL).fit(signals, np.arange(30.0))

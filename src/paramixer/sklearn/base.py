@@ -142,8 +142,10 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         samples: list[Any]
         if kind == "table":
             is_numeric = isinstance(self, RegressorMixin)
-            X, y = validate_data(self, X, inputs.unwrap(y), dtype=np.float64, y_numeric=is_numeric)
-            samples = list(X[:, :, None])
+            table, y = validate_data(
+                self, X, inputs.unwrap(y), dtype=np.float64, y_numeric=is_numeric, ensure_all_finite=False
+            )
+            samples = inputs.check_table(table, X, getattr(self, "feature_names_in_", None))
         else:
             samples = inputs.check_texts(X) if kind == "texts" else list(inputs.check_sequences(X))
             y = inputs.check_targets(y, len(samples))
@@ -247,7 +249,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError("texts, but the estimator was fitted on numbers")
         if self.input_kind_ == "table":
             inputs.check_equal_lengths(X, self.n_features_in_)
-            return list(validate_data(self, X, reset=False, dtype=np.float64)[:, :, None])
+            table = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+            return inputs.check_table(table, X, getattr(self, "feature_names_in_", None))
         arrays = inputs.check_sequences(X)
         if arrays and arrays[0].shape[1] != self.features_:
             raise ValueError(

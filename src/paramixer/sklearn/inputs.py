@@ -9,7 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from paramixer.data.formats.tabular.in_memory_columns import find_labels, is_missing, read_column, refuse_missing
+from paramixer.data.formats.tabular.in_memory_columns import (
+    find_labels,
+    is_missing,
+    name_row,
+    read_column,
+    refuse_missing,
+)
 
 Kind = Literal["texts", "sequences", "table"]
 """What an estimator was fitted on: texts; sequences of any length; or rows that are all equally long, which keep
@@ -81,6 +87,24 @@ def check_equal_lengths(samples: Any, width: int) -> None:
         )
 
 
+def check_table(table: NDArray[np.float64], samples: Any, names: Sequence[str] | None) -> list[NDArray[np.float64]]:
+    """Return the rows of a table as sequences ``[length, 1]``.
+
+    Args:
+        table: ``[samples, length]``.
+        samples: what it was read from, for the names of its rows.
+        names: of its columns, where it has them.
+    """
+    finite = np.isfinite(table)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        where = f"at position {column}" if names is None else f"in column {names[column]!r}"
+        raise ValueError(
+            f"sample {name_row(row, find_labels(samples))} holds NaN or infinity {where}; fill it, or leave the row out"
+        )
+    return list(table[:, :, None])
+
+
 def unwrap(y: Any) -> Any:
     """Return targets as scikit-learn takes them: Arrow and polars columns as arrays, other things as they are."""
     return np.asarray(y) if hasattr(y, "to_pylist") or type(y).__module__.startswith("polars") else y
@@ -121,7 +145,8 @@ def _check_sequence(sample: Any, row: int) -> NDArray[np.float64]:
         raise ValueError(f"sample {row} is empty")
     if not np.isfinite(array).all():
         raise ValueError(
-            f"sample {row} holds NaN or infinity at position {int(np.argwhere(~np.isfinite(array))[0][0])}"
+            f"sample {row} holds NaN or infinity at position {int(np.argwhere(~np.isfinite(array))[0][0])}; fill it, or "
+            "leave the sample out"
         )
     return array[:, None] if array.ndim == 1 else array
 

@@ -186,6 +186,18 @@ def test_a_missing_number_is_named_in_new_samples_too():
         regressor.predict(_TABLE)
 
 
+def test_samples_that_are_cut_are_counted_in_a_warning():
+    texts, labels = ["good film" + " and more" * 9] * 3 + ["bad"] * 3, [1, 1, 1, 0, 0, 0]
+    with pytest.warns(UserWarning, match="^3 of 6 samples are longer than 9, .* fit one with length=91$") as caught:
+        classifier = ParamixerClassifier(**SMALL, length=10).fit(texts, labels, sample_weight=[2.0] * 6)
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match="^1 of 2 samples is longer than 9, "):
+        classifier.predict(texts[2:4])
+    # No warning, which would be an error here.
+    whole = ParamixerClassifier(**SMALL, length=91).fit(texts, labels)
+    assert len(whole.predict(texts)) == 6
+
+
 def test_a_sample_has_the_same_answer_whoever_comes_along():
     signals = [np.sin(np.arange(10 + n % 5)) for n in range(30)]
     regressor = ParamixerRegressor(**SMALL).fit(signals, np.arange(30.0))

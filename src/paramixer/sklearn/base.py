@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -54,6 +55,8 @@ class TrainingData(NamedTuple):
     """One each."""
     weights: NDArray[np.float64] | None
     """How much each counts; None for all alike."""
+    lengths: list[int]
+    """Of the samples that were given, each once."""
 
 
 class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
@@ -164,7 +167,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
                 raise ValueError("all values of sample_weight are zero; give some sample a weight above zero")
         self.input_kind_: inputs.Kind = kind
         indices, weights = select_samples(samples, y, weights)
-        return TrainingData([samples[index] for index in indices], y[indices], weights)
+        lengths = [len(sample) for sample in samples]
+        return TrainingData([samples[index] for index in indices], y[indices], weights, lengths)
 
     def _fit(self, data: TrainingData, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int) -> None:
         """Learn from samples whose targets are numbers of classes or standardized values."""
@@ -172,6 +176,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         goes_on = self.warm_start and hasattr(self, "model_")
         if not goes_on:
             self._learn_encoding(data.samples)
+        self._warn_of_cut(data.lengths)
         task = self._make_task(data, targets, kind, outputs, seed)
         resolved = resolve(
             task,
@@ -232,7 +237,9 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
     def _run(self, X: Any, call: Callable[..., Any] = call_model) -> NDArray[np.float64]:
         """Return the model's answers to new samples, each the same whichever others are there."""
         check_is_fitted(self, "model_")
-        sequences = [self._encode(sample) for sample in self._read_new(X)]
+        samples = self._read_new(X)
+        self._warn_of_cut([len(sample) for sample in samples])
+        sequences = [self._encode(sample) for sample in samples]
         # Products of very short sequences round differently at other places of a batch.
         batch = 1 if self.length_ < _SHORT else _BATCH
         split = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
@@ -272,6 +279,16 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
             self.scale_ = np.where(spread > 0, spread, 1.0)
         longest = max(len(sample) for sample in samples) + (self.vocabulary_ is not None)
         self.length_ = max(2, longest if self.length is None else self.length)
+
+    def _warn_of_cut(self, lengths: list[int]) -> None:
+        """Warn if samples of these lengths lose their ends."""
+        longest = self.length_ - (self.vocabulary_ is not None)
+        if cut := sum(length > longest for length in lengths):
+            warnings.warn(
+                f"{cut:,} of {len(lengths):,} samples {'is' if cut == 1 else 'are'} longer than {longest:,}, the most "
+                f"that the estimator reads, and lose their ends; fit one with length={max(lengths) + self.length_ - longest}",
+                stacklevel=2,
+            )
 
     def _encode(self, sample: Any) -> NDArray[Any]:
         if self.vocabulary_ is not None:

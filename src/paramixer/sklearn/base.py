@@ -75,7 +75,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         minutes: ends training after so many minutes.
         batch: batch size.
         learning_rate: learning rate of AdamW, which falls to zero along a cosine.
-        validation: share of the training data by which the best model is chosen. Equal samples are not held out apart.
+        validation: share of the training data by which the best model is chosen, the same of every class. Equal
+            samples are not held out apart.
         early_stopping: whether training ends when validation has not improved for 5 evaluations, of which a fit has
             10; or after how many.
         baseline: whether a simple model of n-grams or numbers is fitted first, for ``baseline_score_``.
@@ -214,7 +215,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         self, data: TrainingData, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int, seed: int
     ) -> Task:
         sequences = [self._encode(sample) for sample in data.samples]
-        train, validation = hold_out(data.samples, self.validation, seed)
+        classes = targets.tolist() if kind == "class" else None
+        train, validation = hold_out(data.samples, self.validation, seed, classes)
         weights = None if data.weights is None else data.weights[train]
         validation = weigh_by_copies(validation, data.weights)
         splits = {
@@ -311,9 +313,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_warm_start(self, name: str, value: Any) -> None:
         """Raise a ValueError where a model that is to learn more has learned from something else."""
         if self.warm_start and hasattr(self, "model_") and not np.array_equal(getattr(self, name), value):
-            raise ValueError(
-                f"warm_start=True, but {name} was {getattr(self, name)!r} and now is {value!r}; fit a new estimator"
-            )
+            before, now = (np.asarray(names).tolist() for names in (getattr(self, name), value))
+            raise ValueError(f"warm_start=True, but {name} was {before!r} and now is {now!r}; fit a new estimator")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

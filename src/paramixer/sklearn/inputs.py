@@ -58,7 +58,7 @@ def check_texts(samples: Any) -> list[str]:
         raise ValueError("the estimator was fitted on texts; give a list or a column of texts")
     for row, sample in enumerate(samples):
         if not isinstance(sample, str):
-            raise ValueError(f"sample {row} is {abbreviate(sample)}, not a text; the estimator is fitted on texts")
+            raise ValueError(f"sample {row} is {_describe(sample)}, not a text; the estimator is fitted on texts")
     return list(samples)
 
 
@@ -98,7 +98,7 @@ def check_table(table: NDArray[np.float64], samples: Any, names: Sequence[str] |
     finite = np.isfinite(table)
     if not finite.all():
         row, column = np.argwhere(~finite)[0].tolist()
-        where = f"at position {column}" if names is None else f"in column {names[column]!r}"
+        where = f"at position {column}" if names is None else f"in column {str(names[column])!r}"
         raise ValueError(
             f"sample {name_row(row, find_labels(samples))} holds NaN or infinity {where}; fill it, or leave the row out"
         )
@@ -133,7 +133,7 @@ def _check_sequence(sample: Any, row: int) -> NDArray[np.float64]:
         raise ValueError(f"sample {row} is a text, but the estimator was fitted on numbers")
     if not _is_sequence(sample):
         raise ValueError(
-            f"sample {row} is {abbreviate(sample)}, not a sequence of numbers; give a list of samples, not one sequence"
+            f"sample {row} is {_describe(sample)}, not a sequence of numbers; give a list of samples, not one sequence"
         )
     try:
         array = np.asarray(sample, np.float64)
@@ -153,6 +153,11 @@ def _check_sequence(sample: Any, row: int) -> NDArray[np.float64]:
 
 def _is_sequence(sample: Any) -> bool:
     return not isinstance(sample, str | bytes | dict) and hasattr(sample, "__len__") and getattr(sample, "ndim", 1) > 0
+
+
+def _describe(sample: Any) -> str:
+    """Return a value, cut where it is long, without the name of numpy's type."""
+    return abbreviate(sample.item() if isinstance(sample, np.generic) else sample)
 
 
 def _head(sample: Sequence[Any]) -> Any:

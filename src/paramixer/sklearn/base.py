@@ -288,7 +288,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         if cut := sum(length > longest for length in lengths):
             warnings.warn(
                 f"{cut:,} of {len(lengths):,} samples {'is' if cut == 1 else 'are'} longer than {longest:,}, the most "
-                f"that the estimator reads, and lose their ends; fit one with length={max(lengths) + self.length_ - longest}",
+                f"that the estimator reads, and lose their ends; fit one with "
+                f"length={max(lengths) + self.length_ - longest}",
                 stacklevel=2,
             )
 

@@ -145,8 +145,8 @@ def _check_sequence(sample: Any, row: int) -> NDArray[np.float64]:
         raise ValueError(f"sample {row} is empty")
     if not np.isfinite(array).all():
         raise ValueError(
-            f"sample {row} holds NaN or infinity at position {int(np.argwhere(~np.isfinite(array))[0][0])}; fill it, or "
-            "leave the sample out"
+            f"sample {row} holds NaN or infinity at position {int(np.argwhere(~np.isfinite(array))[0][0])}; fill it, "
+            "or leave the sample out"
         )
     return array[:, None] if array.ndim == 1 else array
 

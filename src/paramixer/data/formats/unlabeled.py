@@ -196,5 +196,6 @@ def _to_array(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
         reads = f"{info.features} numbers per position"
         if info.vocabulary is not None:
             reads = f"texts, or lists of token ids below {len(info.vocabulary)}"
-        raise DataError(f"{abbreviate(value)} is no sequence for this model, which reads {reads}", place)
+        plain = value.item() if isinstance(value, np.generic) else value
+        raise DataError(f"{abbreviate(plain)} is no sequence for this model, which reads {reads}", place)
     return array

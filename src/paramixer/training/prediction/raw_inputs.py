@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from paramixer.data.formats import unlabeled
 from paramixer.data.task import TaskInfo
 
-
 # So many places are listed.
 _LISTED = 5
 

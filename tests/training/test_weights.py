@@ -14,6 +14,7 @@ from paramixer.data.storage.in_memory import MemorySequences
 from paramixer.training.assessment.metrics import compute_loss, compute_metrics
 from paramixer.training.batches import Collate, TrainingBatches
 from paramixer.training.fit import fit
+from paramixer.training.recipe import resolve_training
 from paramixer.training.weights import training_weights
 from tests.training import tiny
 
@@ -104,6 +105,13 @@ def test_the_balanced_accuracy_is_measured_beside_the_metric_where_classes_count
     outcome = fit(tiny.model(), tiny.task(), dataclasses.replace(tiny.OPTIONS, balance=True))
     assert list(outcome.test) == ["loss", "error", "balanced_accuracy"]
     assert "balanced_accuracy" not in fit(tiny.model(), tiny.task(), tiny.OPTIONS).test
+
+
+def test_classes_alike_are_refused_for_values_before_anything_is_trained():
+    with pytest.raises(
+        ValueError, match=r"^--balance \(balance=True\) is for classes, but .* has values; leave it out"
+    ):
+        resolve_training(dataclasses.replace(tiny.task(), target="value", classes=()), given={"balance": True})
 
 
 def test_label_smoothing_is_of_training_alone():

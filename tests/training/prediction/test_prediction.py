@@ -57,6 +57,15 @@ def test_what_is_no_sequence_for_a_model_of_texts_is_named(texts, value):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [[0.3] * 8, [3] * 7 + [12], [-1] * 8, [[1, 2]] * 4])
+def test_numbers_are_no_texts(texts, value):
+    """Fractions were once cut to token ids without a word."""
+    with pytest.raises(
+        DataError, match="^input 0: numbers, but the model reads texts, or lists of token ids below 12$"
+    ):
+        texts.predict([value])
+
+
 @pytest.mark.parametrize("value", [1, None, ["a", "b"], [[1], [1, 2]]])
 def test_what_is_no_sequence_for_a_model_of_numbers_is_named(numbers, value):
     with pytest.raises(DataError, match="input 0: .* is no sequence for this model, which reads 1 numbers per pos"):

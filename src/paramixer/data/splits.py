@@ -95,7 +95,11 @@ def assign_splits(
     splits = [str(split) for split in named]
     for split in ("train", "test"):
         if split not in splits:
-            raise DataError(f"no sequence is in the {split} split", source)
+            raise DataError(
+                f"no sequence is in the {split} split; name some {split}, or rename what holds the splits to have all "
+                "cut at random",
+                source,
+            )
     if "validation" not in splits:
         training = [index for index in order.tolist() if splits[index] == "train"]
         size = max(1, round(len(training) * shares.validation))

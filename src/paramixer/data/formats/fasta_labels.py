@@ -11,6 +11,7 @@ from paramixer.data.formats.compression import strip_suffix
 from paramixer.data.formats.fasta import Record
 from paramixer.data.formats.tabular import tables
 from paramixer.data.formats.tabular.cells import parse_label
+from paramixer.data.formats.tabular.columns import join_names
 from paramixer.data.splits import names_split
 
 _KEYS = ("label", "class", "target", "y")
@@ -39,10 +40,12 @@ def make_header_labeler(source: Path, label: str | None, split: str | None) -> L
         matches = [found for finder in finders if (found := finder(header))]
         if not matches:
             wanted = f"--label {label}" if label is not None else f"{_KEYS[0]}=..."
+            keys = list(dict.fromkeys(_ANY_KEY.findall(header)))
+            seen = f", whose keys are {join_names(keys)}" if keys else ""
             raise DataError(
-                f"no label ({wanted}) in the header {header[:60]!r}; name it with --label KEY, --label header:2 for "
-                "its second word or a regular expression with one group, give a table of id and label with --labels, "
-                "or a file for each class with --label file",
+                f"no label ({wanted}) in the header {header[:60]!r}{seen}; name it with --label "
+                f"{keys[0] if keys else 'KEY'}, --label header:2 for its second word or a regular expression with one "
+                "group, give a table of id and label with --labels, or a file for each class with --label file",
                 place,
             )
         return matches[0], _find_split(split, header, place)
@@ -132,6 +135,9 @@ def _search(pattern: re.Pattern[str]) -> Finder:
         return match.group(1) if match else None
 
     return find
+
+
+_ANY_KEY = re.compile(r"(?:^|[\s|;,\[])([^\W\d]\w*)[=:]\s*[^\s|;,\]]")
 
 
 def _compile_key(key: str) -> re.Pattern[str]:

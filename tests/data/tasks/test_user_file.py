@@ -200,6 +200,21 @@ def test_commas_that_may_stand_inside_of_numbers_are_refused(tmp_path, cell):
     assert "line 2: it is not clear whether commas in 'signal' stand inside of numbers" in _fails(path)
 
 
+def test_a_column_for_each_step_is_refused_with_what_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"t{i}" for i in range(12)) + ",label\n" + f"{'0.5,' * 12}a\n{'1,' * 12}b\n" * 9)
+    assert "12 columns hold one number per row (t0, t1, t2, ...); a series with a column for each step" in _fails(path)
+
+
+def test_arrays_that_may_have_their_channels_first_are_noted(tmp_path):
+    draw = np.random.default_rng(0)
+    for name, shape in (("first", (40, 3, 12)), ("last", (40, 12, 3))):
+        np.savez(tmp_path / f"{name}.npz", x=draw.normal(size=shape), y=np.arange(40) % 2)
+    note = "[40, 3, 12] is read as sequences of length 3 with 12 numbers per position; if the series run along the last"
+    assert any(line.startswith(note) for line in load("own", tmp_path / "first.npz").notes)
+    assert not any("last axis" in line for line in load("own", tmp_path / "last.npz").notes)
+
+
 def test_texts_of_one_number_each_are_texts(tmp_path):
     rows = [{"text": f"{i:05}", "label": i % 2} for i in range(20)]
     assert load("own", _table(tmp_path / "a.csv", rows)).features is None
@@ -294,6 +309,13 @@ def test_labels_of_records_can_stand_in_a_table(tmp_path, name):
     other = [{"gene": row["id"], "kind": row["label"] + 5} for row in rows]
     options = {"labels": _table(tmp_path / "o.csv", other), "id": "gene", "label": "kind"}
     assert load("own", tmp_path / "a.fa", **options).classes == ("5", "6")
+
+
+def test_a_header_without_a_known_key_lists_its_own(tmp_path):
+    path = tmp_path / "a.fa"
+    path.write_text("".join(f">s{i} kind={'ab'[i % 2]} len=3\nACG\n" for i in range(40)))
+    assert "in the header 's0 kind=a len=3', whose keys are kind, len; name it with --label kind, " in _fails(path)
+    assert load("own", path, label="kind").classes == ("a", "b")
 
 
 def test_splits_of_records_can_stand_in_their_headers(tmp_path):

@@ -82,6 +82,8 @@ def test_arrays_of_vectors_are_sequences_too():
     ("estimator", "samples", "targets", "message"),
     [
         (pm.ParamixerClassifier(), [], [], "there is not a single sample"),
+        (pm.ParamixerClassifier(), ["a", "b"], ["x", "x"], "^there is only one class, 'x'; a"),
+        (pm.ParamixerClassifier(), ["a", np.float64(3)], [0, 1], "^sample 1 is 3.0, not a text"),
         (pm.ParamixerClassifier(), ["a", "b", "c"], ["x", None, "y"], "target 1 is None"),
         (pm.ParamixerRegressor(), ["a", "b", "c"], [1.0, 2.0, float("inf")], "target 2 is NaN or infinite"),
         (pm.ParamixerRegressor(), [[1.0], [1.0, 2.0]], [float("nan"), 2.0], "target 0 is NaN or infinite"),
@@ -158,6 +160,46 @@ def test_a_missing_sample_is_named_by_its_row(samples, row):
         ParamixerClassifier().fit(samples, [0, 1])
 
 
+_TABLE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, float("nan"), 9.0], [1.0, 2.0, 2.0]]
+_FRAME = pd.DataFrame(_TABLE, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("samples", "where"),
+    [
+        (_TABLE, "sample 2 holds NaN or infinity at position 1"),
+        (np.array(_TABLE), "sample 2 holds NaN or infinity at position 1"),
+        (np.array(_TABLE)[:, :, None], "sample 2 holds NaN or infinity at position 1"),
+        (_FRAME, "sample 2 holds NaN or infinity in column 'b'"),
+        (_FRAME.astype("Float64"), "sample 2 holds NaN or infinity in column 'b'"),
+        (_FRAME.set_index(pd.Index(list("wxyz"))), r"sample 2 \(index 'y'\) holds NaN or infinity in column 'b'"),
+        (pl.DataFrame(_FRAME.to_dict("list")), "sample 2 holds NaN or infinity in column 'b'"),
+        ([[1.0, 2.0], [3.0, None], [5.0, 6.0], [1.0, 1.0]], "sample 1 holds NaN or infinity at position 1"),
+    ],
+)
+def test_a_missing_number_is_named_by_row_and_column(samples, where):
+    with pytest.raises(ValueError, match=f"^{where}; fill it, or leave"):
+        ParamixerClassifier(epochs=1).fit(samples, [0, 1, 0, 1])
+
+
+def test_a_missing_number_is_named_in_new_samples_too():
+    regressor = ParamixerRegressor(epochs=1).fit(np.ones((4, 3)) * np.arange(4)[:, None], np.arange(4.0))
+    with pytest.raises(ValueError, match="^sample 2 holds NaN or infinity at position 1"):
+        regressor.predict(_TABLE)
+
+
+def test_samples_that_are_cut_are_counted_in_a_warning():
+    texts, labels = ["good film" + " and more" * 9] * 3 + ["bad"] * 3, [1, 1, 1, 0, 0, 0]
+    with pytest.warns(UserWarning, match="^3 of 6 samples are longer than 9, .* fit one with length=91$") as caught:
+        classifier = ParamixerClassifier(**SMALL, length=10).fit(texts, labels, sample_weight=[2.0] * 6)
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match="^1 of 2 samples is longer than 9, "):
+        classifier.predict(texts[2:4])
+    # No warning, which would be an error here.
+    whole = ParamixerClassifier(**SMALL, length=91).fit(texts, labels)
+    assert len(whole.predict(texts)) == 6
+
+
 def test_a_sample_has_the_same_answer_whoever_comes_along():
     signals = [np.sin(np.arange(10 + n % 5)) for n in range(30)]
     regressor = ParamixerRegressor(**SMALL).fit(signals, np.arange(30.0))
@@ -175,7 +217,7 @@ def test_fit_goes_on_with_a_warm_start_and_tells_how_it_went():
     assert classifier.n_iter_ == 2
     assert len(classifier.loss_curve_) == len(classifier.validation_scores_) > 0
     assert 0 <= classifier.baseline_score_ <= 1
-    with pytest.raises(ValueError, match="warm_start=True, but classes_ was"):
+    with pytest.raises(ValueError, match=r"warm_start=True, but classes_ was \['neg', 'pos'\] and now is \['x', 'y'\]"):
         classifier.fit(TEXTS, ["x", "y"] * 12)
 
 
@@ -187,6 +229,26 @@ def test_whole_weights_are_copies_and_equal_samples_are_held_out_together():
     train, validation = hold_out(samples, 0.1, 0)
     assert len(validation) == 4
     assert not {samples[index] for index in train} & {samples[index] for index in validation}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_class_has_its_share_of_the_samples_held_out(seed):
+    classes = [1] * 80 + [0] * 20
+    samples = [f"text {n}" for n in range(100)]
+    train, validation = hold_out(samples, 0.1, seed, classes)
+    assert [classes[index] for index in validation].count(0) == 2
+    assert len(validation) == 10
+    assert len(train) == 90
+
+
+def test_one_sample_of_every_class_stays_to_be_learned_from():
+    samples, classes = [f"text {n}" for n in range(24)], [0] * 22 + [1] * 2
+    train, _ = hold_out(samples, 0.9, 0, classes)
+    assert {classes[index] for index in train} == {0, 1}
+    # Too few of a class: as without classes.
+    assert [part.tolist() for part in hold_out(samples, 0.2, 0, [0] * 23 + [1])] == [
+        part.tolist() for part in hold_out(samples, 0.2, 0)
+    ]
 
 
 def test_an_embedder_gives_named_features():

@@ -111,3 +111,8 @@ def test_mistakes_are_one_line_and_a_failure(words, message, capsys):
     assert error.startswith("paramixer: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_size_of_images_is_no_hexadecimal_number(reviews, capsys):
+    assert main(["data", "prepare", str(reviews), "--image-size", "0x3"]) == 2
+    assert "image_size=0x3; write one number of pixels, 32, or width and height, 32x24" in capsys.readouterr().err

@@ -75,6 +75,16 @@ def test_predictions_are_the_same_in_every_format():
 
 
 @pytest.mark.usefixtures("run")
+def test_empty_inputs_keep_their_rows_and_are_listed(capsys):
+    Path("new.csv").write_text("name,review\na,good\nb,\nc,bad\n")
+    assert main(["predict", "run", "new.csv", "--out", "answers.csv"]) == 0
+    with Path("answers.csv").open(newline="") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["a", "b", "c"]
+    assert "1 of 3 inputs is empty" in (shown := capsys.readouterr().out)
+    assert "line 3" in shown
+
+
+@pytest.mark.usefixtures("run")
 def test_predictions_do_not_depend_on_the_batch_size():
     answers = []
     for batch in ("1", "7"):

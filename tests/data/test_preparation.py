@@ -212,7 +212,7 @@ def _with(place, **changes):
         (_with(7, sequence=np.ones(3)), {}, "line 7: 1 numbers per position, where others have none"),
         (_with(7, target="new"), {"target": "value"}, "line 0: the target 'a' is not a number"),
         (_texts(30)[::2], {}, "the source: all targets are 'a'; there is nothing to learn"),
-        (_texts(9, "train"), {}, "the source: no sequence is in the test split"),
+        (_texts(9, "train"), {}, "the source: no sequence is in the test split; name some test, or"),
         (_texts(9, "test"), {}, "the source: no sequence is in the train split"),
         ([*_texts(1, "train"), *_texts(9, "test")], {}, "the source: only 1 training sequences; validation is cut"),
         ([*_split_texts(), Sample("t", "c", "line 77", "test")], {}, "line 77: label 'c' is only in test"),

@@ -172,7 +172,10 @@ DAMAGES = {
         "is damaged, it is not JSON: Infinity is no number",
     ),
     "a bool": (lambda f: edit_config(f, config={"blocks": True}), "wrong config: blocks=True"),
-    "negative": (lambda f: edit_config(f, config={"outputs": -3}), "outputs=-3; no model has that"),
+    "negative": (
+        lambda f: edit_config(f, config={"outputs": -3}),
+        "=-3; no model has that, it must be positive",
+    ),
     "huge config": (lambda f: (f / "config.json").write_text(" " * (2**24 + 1)), "the most is 16,777,216"),
     "config null": (lambda f: (f / "config.json").write_text('{"model_type": "paramixer", "format": 2}'), "no config"),
     "unknown setting": (lambda f: edit_config(f, config={"widht": 3}), "unknown settings: widht"),

@@ -57,6 +57,7 @@ DAMAGES = {
     "an unknown unit": (change(["facts", "vocabulary", "unit"], "page"), "unit='page'"),
     "symbols as numbers": (change(["facts", "vocabulary", "symbols"], [1, 2]), "symbols"),
     "no classes": (change(["facts", "classes"], []), "target='class' with 0 classes; the two contradict each other"),
+    "a class twice": (change(["facts", "classes"], ["a", "a"]), "classes=['a', 'a']; no two may have one name"),
     "an unknown target": (change(["facts", "target"], "colour"), "target"),
 }
 

@@ -15,6 +15,7 @@ from paramixer.training.assessment.metrics import compute_loss, compute_metrics
 from paramixer.training.batches import Collate, TrainingBatches
 from paramixer.training.callback import Callback
 from paramixer.training.fit import fit
+from paramixer.training.recipe import resolve_training
 from paramixer.training.weights import training_weights
 from tests.training import tiny
 
@@ -116,6 +117,13 @@ def test_where_classes_count_alike_the_balanced_accuracy_judges_with_the_accurac
     with pytest.raises(ValueError, match="judged by balanced_accuracy, not by error"):
         fit(tiny.model(), tiny.task(), dataclasses.replace(options, until="error=0.1"))
     assert "balanced_accuracy" not in fit(tiny.model(), tiny.task(), tiny.OPTIONS).test
+
+
+def test_classes_alike_are_refused_for_values_before_anything_is_trained():
+    with pytest.raises(
+        ValueError, match=r"^--balance \(balance=True\) is for classes, but .* has values; leave it out"
+    ):
+        resolve_training(dataclasses.replace(tiny.task(), target="value", classes=()), given={"balance": True})
 
 
 def test_label_smoothing_is_of_training_alone():

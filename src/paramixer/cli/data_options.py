@@ -26,7 +26,7 @@ class FileOptions:
     """Encoding of text files, such as latin-1. By default UTF-8."""
     alphabet: Literal["dna", "protein", "text"] | None = None
     """What letters stand for. By default the sequences decide."""
-    image_size: int | str | None = None
+    image_size: str | int | None = None
     """Resize images to 32, or 32x24 (width x height)."""
     rate: int | None = None
     """Resample sounds to so many samples per second."""

@@ -50,10 +50,22 @@ def choose_sizes(given: Mapping[str, int | None], default: Mapping[str, int]) ->
 
 def parse_split(value: object, place: str) -> str:
     """Return train, validation or test for what a source calls it."""
-    split = SPLIT_NAMES.get(str(value).strip().lower())
-    if split is None:
-        raise DataError(f"split {str(value)!r}; expected train, validation or test", place)
-    return split
+    if not names_split(value):
+        raise DataError(
+            f"split {str(value)!r}; expected train, validation or test; change it, or rename what holds the splits to "
+            "have them cut at random",
+            place,
+        )
+    return SPLIT_NAMES[_clean(value)]
+
+
+def names_split(value: object) -> bool:
+    """Return whether a value is what sources call train, validation or test."""
+    return _clean(value) in SPLIT_NAMES
+
+
+def _clean(value: object) -> str:
+    return str(value).strip().lower()
 
 
 def assign_splits(
@@ -83,7 +95,11 @@ def assign_splits(
     splits = [str(split) for split in named]
     for split in ("train", "test"):
         if split not in splits:
-            raise DataError(f"no sequence is in the {split} split", source)
+            raise DataError(
+                f"no sequence is in the {split} split; name some {split}, or rename what holds the splits to have all "
+                "cut at random",
+                source,
+            )
     if "validation" not in splits:
         training = [index for index in order.tolist() if splits[index] == "train"]
         size = max(1, round(len(training) * shares.validation))

@@ -123,6 +123,8 @@ class TaskInfo:
             raise ValueError("it must have a vocabulary or features, and not both")
         if (info.target == "class") != bool(info.classes):
             raise ValueError(f"target={info.target!r} with {len(info.classes)} classes; the two contradict each other")
+        if len(set(info.classes)) < len(info.classes):
+            raise ValueError(f"classes={list(info.classes)}; no two may have one name")
         return info
 
 

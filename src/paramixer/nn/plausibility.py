@@ -38,7 +38,8 @@ def check_size(folder: Path, model_type: str, settings: Mapping[str, Any]) -> No
     config, weights = folder / CONFIG, folder / WEIGHTS
     for name, value in settings.items():
         if isinstance(value, int) and not -1 <= value <= _MOST:
-            raise ValueError(f"{config}: {name}={value}; no model has that, it must be at most {_MOST:,}")
+            bound = f"at most {_MOST:,}" if value > 0 else "positive"
+            raise ValueError(f"{config}: {name}={value}; no model has that, it must be {bound}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{config}: {name}={value}; it must be a finite number")
     if not weights.is_file():

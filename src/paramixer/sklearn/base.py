@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -54,6 +55,8 @@ class TrainingData(NamedTuple):
     """One each."""
     weights: NDArray[np.float64] | None
     """How much each counts; None for all alike."""
+    lengths: list[int]
+    """Of the samples that were given, each once."""
 
 
 class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
@@ -72,7 +75,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         minutes: ends training after so many minutes.
         batch: batch size.
         learning_rate: learning rate of AdamW, which falls to zero along a cosine.
-        validation: share of the training data by which the best model is chosen. Equal samples are not held out apart.
+        validation: share of the training data by which the best model is chosen, the same of every class. Equal
+            samples are not held out apart.
         early_stopping: whether training ends when validation has not improved for 5 evaluations, of which a fit has
             10; or after how many.
         baseline: whether a simple model of n-grams or numbers is fitted first, for ``baseline_score_``.
@@ -142,8 +146,10 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         samples: list[Any]
         if kind == "table":
             is_numeric = isinstance(self, RegressorMixin)
-            X, y = validate_data(self, X, inputs.unwrap(y), dtype=np.float64, y_numeric=is_numeric)
-            samples = list(X[:, :, None])
+            table, y = validate_data(
+                self, X, inputs.unwrap(y), dtype=np.float64, y_numeric=is_numeric, ensure_all_finite=False
+            )
+            samples = inputs.check_table(table, X, getattr(self, "feature_names_in_", None))
         else:
             samples = inputs.check_texts(X) if kind == "texts" else list(inputs.check_sequences(X))
             y = inputs.check_targets(y, len(samples))
@@ -162,7 +168,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
                 raise ValueError("all values of sample_weight are zero; give some sample a weight above zero")
         self.input_kind_: inputs.Kind = kind
         indices, weights = select_samples(samples, y, weights)
-        return TrainingData([samples[index] for index in indices], y[indices], weights)
+        lengths = [len(sample) for sample in samples]
+        return TrainingData([samples[index] for index in indices], y[indices], weights, lengths)
 
     def _fit(self, data: TrainingData, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int) -> None:
         """Learn from samples whose targets are numbers of classes or standardized values."""
@@ -170,6 +177,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         goes_on = self.warm_start and hasattr(self, "model_")
         if not goes_on:
             self._learn_encoding(data.samples)
+        self._warn_of_cut(data.lengths)
         task = self._make_task(data, targets, kind, outputs, seed)
         resolved = resolve(
             task,
@@ -207,7 +215,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         self, data: TrainingData, targets: NDArray[Any], kind: Literal["class", "value"], outputs: int, seed: int
     ) -> Task:
         sequences = [self._encode(sample) for sample in data.samples]
-        train, validation = hold_out(data.samples, self.validation, seed)
+        classes = targets.tolist() if kind == "class" else None
+        train, validation = hold_out(data.samples, self.validation, seed, classes)
         weights = None if data.weights is None else data.weights[train]
         validation = weigh_by_copies(validation, data.weights)
         splits = {
@@ -230,7 +239,9 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
     def _run(self, X: Any, call: Callable[..., Any] = call_model) -> NDArray[np.float64]:
         """Return the model's answers to new samples, each the same whichever others are there."""
         check_is_fitted(self, "model_")
-        sequences = [self._encode(sample) for sample in self._read_new(X)]
+        samples = self._read_new(X)
+        self._warn_of_cut([len(sample) for sample in samples])
+        sequences = [self._encode(sample) for sample in samples]
         # Products of very short sequences round differently at other places of a batch.
         batch = 1 if self.length_ < _SHORT else _BATCH
         split = MemorySequences(sequences, np.zeros(len(sequences), np.int64))
@@ -247,7 +258,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError("texts, but the estimator was fitted on numbers")
         if self.input_kind_ == "table":
             inputs.check_equal_lengths(X, self.n_features_in_)
-            return list(validate_data(self, X, reset=False, dtype=np.float64)[:, :, None])
+            table = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+            return inputs.check_table(table, X, getattr(self, "feature_names_in_", None))
         arrays = inputs.check_sequences(X)
         if arrays and arrays[0].shape[1] != self.features_:
             raise ValueError(
@@ -270,6 +282,17 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
         longest = max(len(sample) for sample in samples) + (self.vocabulary_ is not None)
         self.length_ = max(2, longest if self.length is None else self.length)
 
+    def _warn_of_cut(self, lengths: list[int]) -> None:
+        """Warn if samples of these lengths lose their ends."""
+        longest = self.length_ - (self.vocabulary_ is not None)
+        if cut := sum(length > longest for length in lengths):
+            warnings.warn(
+                f"{cut:,} of {len(lengths):,} samples {'is' if cut == 1 else 'are'} longer than {longest:,}, the most "
+                f"that the estimator reads, and lose their ends; fit one with "
+                f"length={max(lengths) + self.length_ - longest}",
+                stacklevel=2,
+            )
+
     def _encode(self, sample: Any) -> NDArray[Any]:
         if self.vocabulary_ is not None:
             return self.vocabulary_.encode(sample, self.length_)
@@ -291,9 +314,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_warm_start(self, name: str, value: Any) -> None:
         """Raise a ValueError where a model that is to learn more has learned from something else."""
         if self.warm_start and hasattr(self, "model_") and not np.array_equal(getattr(self, name), value):
-            raise ValueError(
-                f"warm_start=True, but {name} was {getattr(self, name)!r} and now is {value!r}; fit a new estimator"
-            )
+            before, now = (np.asarray(names).tolist() for names in (getattr(self, name), value))
+            raise ValueError(f"warm_start=True, but {name} was {before!r} and now is {now!r}; fit a new estimator")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

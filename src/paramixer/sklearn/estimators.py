@@ -64,7 +64,7 @@ class _ClassEstimator(SequenceEstimator):
         check_classification_targets(data.targets)
         classes, numbers = np.unique(data.targets, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"there is only one class, {classes[0]!r}; a classifier needs at least 2")
+            raise ValueError(f"there is only one class, {classes.tolist()[0]!r}; a classifier needs at least 2")
         self._check_warm_start("classes_", classes)
         self.classes_ = classes
         if self.class_weight is not None:

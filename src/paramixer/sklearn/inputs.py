@@ -9,7 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from paramixer.data.formats.tabular.in_memory_columns import find_labels, is_missing, read_column, refuse_missing
+from paramixer.data.formats.tabular.in_memory_columns import (
+    find_labels,
+    is_missing,
+    name_row,
+    read_column,
+    refuse_missing,
+)
 
 Kind = Literal["texts", "sequences", "table"]
 """What an estimator was fitted on: texts; sequences of any length; or rows that are all equally long, which keep
@@ -52,7 +58,7 @@ def check_texts(samples: Any) -> list[str]:
         raise ValueError("the estimator was fitted on texts; give a list or a column of texts")
     for row, sample in enumerate(samples):
         if not isinstance(sample, str):
-            raise ValueError(f"sample {row} is {abbreviate(sample)}, not a text; the estimator is fitted on texts")
+            raise ValueError(f"sample {row} is {_describe(sample)}, not a text; the estimator is fitted on texts")
     return list(samples)
 
 
@@ -79,6 +85,24 @@ def check_equal_lengths(samples: Any, width: int) -> None:
             f"sample {row} has {widths[row]} numbers, but the estimator was fitted on rows of {width}; for sequences "
             "of any length, fit on sequences of several lengths or on arrays [length, 1]"
         )
+
+
+def check_table(table: NDArray[np.float64], samples: Any, names: Sequence[str] | None) -> list[NDArray[np.float64]]:
+    """Return the rows of a table as sequences ``[length, 1]``.
+
+    Args:
+        table: ``[samples, length]``.
+        samples: what it was read from, for the names of its rows.
+        names: of its columns, where it has them.
+    """
+    finite = np.isfinite(table)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        where = f"at position {column}" if names is None else f"in column {str(names[column])!r}"
+        raise ValueError(
+            f"sample {name_row(row, find_labels(samples))} holds NaN or infinity {where}; fill it, or leave the row out"
+        )
+    return list(table[:, :, None])
 
 
 def unwrap(y: Any) -> Any:
@@ -109,7 +133,7 @@ def _check_sequence(sample: Any, row: int) -> NDArray[np.float64]:
         raise ValueError(f"sample {row} is a text, but the estimator was fitted on numbers")
     if not _is_sequence(sample):
         raise ValueError(
-            f"sample {row} is {abbreviate(sample)}, not a sequence of numbers; give a list of samples, not one sequence"
+            f"sample {row} is {_describe(sample)}, not a sequence of numbers; give a list of samples, not one sequence"
         )
     try:
         array = np.asarray(sample, np.float64)
@@ -121,13 +145,19 @@ def _check_sequence(sample: Any, row: int) -> NDArray[np.float64]:
         raise ValueError(f"sample {row} is empty")
     if not np.isfinite(array).all():
         raise ValueError(
-            f"sample {row} holds NaN or infinity at position {int(np.argwhere(~np.isfinite(array))[0][0])}"
+            f"sample {row} holds NaN or infinity at position {int(np.argwhere(~np.isfinite(array))[0][0])}; fill it, "
+            "or leave the sample out"
         )
     return array[:, None] if array.ndim == 1 else array
 
 
 def _is_sequence(sample: Any) -> bool:
     return not isinstance(sample, str | bytes | dict) and hasattr(sample, "__len__") and getattr(sample, "ndim", 1) > 0
+
+
+def _describe(sample: Any) -> str:
+    """Return a value, cut where it is long, without the name of numpy's type."""
+    return abbreviate(sample.item() if isinstance(sample, np.generic) else sample)
 
 
 def _head(sample: Sequence[Any]) -> Any:

@@ -55,15 +55,19 @@ def select_samples(samples: Sequence[Any], targets: NDArray[Any], weights: NDArr
     return Selection(indices, chosen)
 
 
-def hold_out(samples: Sequence[Any], share: float, seed: int) -> tuple[Indices, Indices]:
+def hold_out(
+    samples: Sequence[Any], share: float, seed: int, classes: Sequence[int] | None = None
+) -> tuple[Indices, Indices]:
     """Return the places of samples to train on, and of those to choose the best model by.
 
-    Equal samples are on one side, as far as their numbers allow.
+    Equal samples are on one side, as far as their numbers allow. If every class has at least two samples, the same
+    share of each is held out.
 
     Args:
         samples: texts or arrays, in the order of a selection.
         share: of the samples that are held out.
         seed: of the choice.
+        classes: of the samples; None to hold out whatever they are.
     """
     count = len(samples)
     everything = np.arange(count, dtype=np.int64)
@@ -73,16 +77,36 @@ def hold_out(samples: Sequence[Any], share: float, seed: int) -> tuple[Indices, 
     digests = [digest(sample) for sample in samples]
     copies = Counter(digests)
     distinct = sorted(copies)
+    class_of = dict.fromkeys(distinct, 0)
+    if classes is not None and min(Counter(classes).values()) > 1:
+        # Of equal samples of several classes the least counts, in whatever order they come.
+        class_of = dict(sorted(zip(digests, classes, strict=True), reverse=True))
+    left = _share_out(Counter(class_of[name] for name in digests), wanted)
+    # One of every class stays to be learned from.
+    stay = Counter(class_of.values())
     chosen: set[bytes] = set()
-    left = wanted
     for number in permutation(len(distinct), seed):
-        if copies[distinct[number]] <= left:
-            chosen.add(distinct[number])
-            left -= copies[distinct[number]]
+        name = distinct[number]
+        label = class_of[name]
+        if copies[name] <= left[label] and stay[label] > 1:
+            chosen.add(name)
+            left[label] -= copies[name]
+            stay[label] -= 1
     is_out = np.array([name in chosen for name in digests])
     if not chosen:
         is_out[permutation(count, seed)[:wanted]] = True
     return everything[~is_out], everything[is_out]
+
+
+def _share_out(counts: Counter[int], wanted: int) -> dict[int, int]:
+    """Return how many samples of every class are held out, of so many in all."""
+    quotas = {label: count * wanted / counts.total() for label, count in counts.items()}
+    shares = {label: int(quota) for label, quota in quotas.items()}
+    # What rounding down left over goes to the classes that it cut most.
+    by_loss = sorted(counts, key=lambda label: (shares[label] - quotas[label], label))
+    for label in by_loss[: wanted - sum(shares.values())]:
+        shares[label] += 1
+    return shares
 
 
 def weigh_by_copies(indices: Indices, weights: NDArray[np.float64] | None) -> Indices:

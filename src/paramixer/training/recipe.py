@@ -18,6 +18,7 @@ from paramixer.recipes import PRESETS, Recipe, read_recipe, resolve_links
 from paramixer.training.memory import check_parameters, check_step
 from paramixer.training.options import TrainingOptions
 from paramixer.training.sizing import choose_size
+from paramixer.training.weights import check_balance
 
 PARAMIXER = "paramixer"
 DEFAULT_RECIPE = "default"
@@ -170,6 +171,8 @@ def resolve_training(
         "clip": 0.0,
     }
     options = TrainingOptions(**{**defaults, **base, **chosen})
+    if options.balance:
+        check_balance(task)
     missing = [name for name in ("batch", "learning_rate") if getattr(options, name) is None]
     if missing:
         raise ValueError(f"neither the recipe {recipe.name} nor you give {' and '.join(missing)}")

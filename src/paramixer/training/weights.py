@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paramixer.data.task import Sequences, Task
+from paramixer.data.task import Sequences, Task, TaskInfo
 
 
 def training_weights(task: Task, balance: bool = False) -> NDArray[np.float64] | None:
@@ -20,8 +20,7 @@ def training_weights(task: Task, balance: bool = False) -> NDArray[np.float64] |
     """
     weights = _read_weights(task.train)
     if balance:
-        if task.target != "class":
-            raise ValueError("balance=True is for classes, but the task has values; leave it out")
+        check_balance(task)
         weights = _balance_classes(np.asarray(task.train.targets)) * (1.0 if weights is None else weights)
     return None if weights is None else weights / weights.mean()
 
@@ -30,6 +29,12 @@ def judge_classes(task: Task, balance: bool) -> Task:
     """Return the task as it is judged: where classes count alike in training, they do in its accuracy, too."""
     counts_answers = task.target == "class" and task.metric in ("accuracy", "error")
     return dataclasses.replace(task, metric="balanced_accuracy") if balance and counts_answers else task
+
+
+def check_balance(task: TaskInfo) -> None:
+    """Raise a ValueError for a task whose classes cannot count alike because it has none."""
+    if task.target != "class":
+        raise ValueError(f"--balance (balance=True) is for classes, but {task.display_name} has values; leave it out")
 
 
 def _read_weights(sequences: Sequences) -> NDArray[np.float64] | None:

@@ -93,8 +93,16 @@ def test_lists_of_numbers_are_read(tmp_path, name):
         (np.zeros((3, 4)), NUMBERS, r"it: numbers of shape \[3, 4\]; the model reads 2 per position"),
         (np.zeros((0, 2)), NUMBERS, "it: numbers of shape"),
         (np.array([[1, math.nan]]), NUMBERS, "it: a number of the sequence is NaN or infinite"),
-        (np.array([1, 300]), dataclasses.replace(TEXTS, vocabulary=BYTES), "it: token ids must be .* below 256"),
-        (np.array([-1]), dataclasses.replace(TEXTS, vocabulary=BYTES), "it: token ids must be .* below 256"),
+        (
+            np.array([1, 300]),
+            dataclasses.replace(TEXTS, vocabulary=BYTES),
+            "it: numbers, but .* token ids below 256",
+        ),
+        (
+            np.array([-1]),
+            dataclasses.replace(TEXTS, vocabulary=BYTES),
+            "it: numbers, but .* token ids below 256",
+        ),
         ("", dataclasses.replace(TEXTS, vocabulary=BASES), "it: a sequence of length 0"),
         ("abX", dataclasses.replace(TEXTS, vocabulary=Vocabulary(symbols=("a", "b"))), "it: 'X' at position 2"),
     ],

@@ -141,8 +141,32 @@ def test_a_column_of_splits_is_honoured(tmp_path, column):
 def test_a_column_named_split_that_means_something_else_is_left_alone(tmp_path):
     rows = [{**row, "split": f"plot {i}"} for i, row in enumerate(_texts())]
     path = _table(tmp_path / "a.csv", rows)
-    assert len(load("own", path).train) == 24
-    assert _fails(path, split="split") == f"{path}, line 2: split 'plot 0'; expected train, validation or test"
+    found = load("own", path)
+    assert len(found.train) == 24
+    assert "column 'split' names neither train, validation nor test, and was not used" in found.notes
+    assert _fails(path, split="split").startswith(f"{path}, line 2: split 'plot 0'; expected train, validation or test")
+
+
+@pytest.mark.parametrize("row", [0, 3, 150])
+def test_an_unknown_name_in_a_column_of_splits_is_refused(tmp_path, row):
+    """Splits cut at random instead would mix the user's test rows into train."""
+    rows = [{**line, "split": ["train", "train", "val", "test"][i % 4]} for i, line in enumerate(_texts(200))]
+    rows[row]["split"] = "holdout"
+    message = _fails(_table(tmp_path / "a.csv", rows))
+    assert message.startswith(f"{tmp_path / 'a.csv'}, line {row + 2}: split 'holdout'; expected train, validation")
+    assert message.endswith("change it, or rename what holds the splits to have them cut at random")
+
+
+def test_a_column_of_splits_may_begin_with_many_unknown_names(tmp_path):
+    rows = [{**line, "split": "holdout" if i < 150 else "train"} for i, line in enumerate(_texts(200))]
+    assert "line 2: split 'holdout'" in _fails(_table(tmp_path / "a.csv", rows))
+
+
+def test_an_unknown_split_in_the_first_header_is_refused(tmp_path):
+    path = tmp_path / "a.fa"
+    parts = ["holdout", "train", "validation", "test"]
+    path.write_text("".join(f">s{i} class={'ab'[i // 4 % 2]} split={parts[i % 4]}\nACG\n" for i in range(40)))
+    assert "split 'holdout'; expected train, validation or test" in _fails(path)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -167,6 +191,28 @@ def test_lists_of_numbers_can_be_written_as_text(tmp_path, written):
     inputs, target = found.train[0]
     assert inputs.flatten().tolist() == [inputs[0].item(), -1.5 * inputs[0].item(), 3]
     assert target.item() == inputs[0].item() % 2
+
+
+@pytest.mark.parametrize("cell", ["0,5 0,7 1", "0,5;0,7"])
+def test_commas_that_may_stand_inside_of_numbers_are_refused(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    path.write_text("signal;label\n" + "".join(f'"{cell}";{i % 2}\n' for i in range(20)))
+    assert "line 2: it is not clear whether commas in 'signal' stand inside of numbers" in _fails(path)
+
+
+def test_a_column_for_each_step_is_refused_with_what_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"t{i}" for i in range(12)) + ",label\n" + f"{'0.5,' * 12}a\n{'1,' * 12}b\n" * 9)
+    assert "12 columns hold one number per row (t0, t1, t2, ...); a series with a column for each step" in _fails(path)
+
+
+def test_arrays_that_may_have_their_channels_first_are_noted(tmp_path):
+    draw = np.random.default_rng(0)
+    for name, shape in (("first", (40, 3, 12)), ("last", (40, 12, 3))):
+        np.savez(tmp_path / f"{name}.npz", x=draw.normal(size=shape), y=np.arange(40) % 2)
+    note = "[40, 3, 12] is read as sequences of length 3 with 12 numbers per position; if the series run along the last"
+    assert any(line.startswith(note) for line in load("own", tmp_path / "first.npz").notes)
+    assert not any("last axis" in line for line in load("own", tmp_path / "last.npz").notes)
 
 
 def test_texts_of_one_number_each_are_texts(tmp_path):
@@ -263,6 +309,13 @@ def test_labels_of_records_can_stand_in_a_table(tmp_path, name):
     other = [{"gene": row["id"], "kind": row["label"] + 5} for row in rows]
     options = {"labels": _table(tmp_path / "o.csv", other), "id": "gene", "label": "kind"}
     assert load("own", tmp_path / "a.fa", **options).classes == ("5", "6")
+
+
+def test_a_header_without_a_known_key_lists_its_own(tmp_path):
+    path = tmp_path / "a.fa"
+    path.write_text("".join(f">s{i} kind={'ab'[i % 2]} len=3\nACG\n" for i in range(40)))
+    assert "in the header 's0 kind=a len=3', whose keys are kind, len; name it with --label kind, " in _fails(path)
+    assert load("own", path, label="kind").classes == ("a", "b")
 
 
 def test_splits_of_records_can_stand_in_their_headers(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +104,7 @@ def test_images_of_several_sizes_are_resized_when_asked(tmp_path):
         folder
     )
     assert load(folder, image_size=5).length == 25
+    assert load(folder, image_size="5").fingerprint == load(folder, image_size=5).fingerprint
     task = load(folder, image_size="5x3")
     assert (task.length, task.describe()[3]) == (15, "images: 5 x 3 pixels, colors (--image-size)")
     assert [len(item.sequence) for item in unlabeled.read(folder, task)] == [15] * 13
@@ -120,6 +122,9 @@ def test_a_damaged_image_or_sound_is_named(tmp_path):
     whole = (images / "b" / "3.png").read_bytes()
     (images / "b" / "3.png").write_bytes(whole[:50])
     assert "b/3.png: it cannot be read as an image" in fails(images)
+    for path in images.rglob("*.png"):
+        path.write_bytes(b"no image")
+    assert fails(images).endswith("it cannot be read as an image (cannot identify image file)")
     (sounds / "high" / "3.wav").write_bytes(b"RIFF")
     assert "high/3.wav: it cannot be read as audio" in fails(sounds)
 
@@ -179,6 +184,13 @@ def test_a_table_can_name_its_files(tmp_path):
 )
 def test_options_that_make_no_sense_are_refused(tmp_path, options, message):
     assert message in fails(write_texts(tmp_path / "texts"), **options)
+
+
+def test_a_note_names_the_current_folder(tmp_path, monkeypatch):
+    folder = write_texts(tmp_path / "texts")
+    write_images(folder, count=1)
+    monkeypatch.chdir(folder)
+    assert load(Path()).notes[0].startswith("texts was read as texts; ")
 
 
 def test_a_folder_of_anything_else_says_what_is_expected(tmp_path):

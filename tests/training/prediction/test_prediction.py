@@ -16,7 +16,7 @@ from paramixer.data.errors import DataError
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
 from paramixer.training.batches import Batch
-from paramixer.training.prediction.raw_inputs import split_windows
+from paramixer.training.prediction.raw_inputs import InputSummary, RawInput, read_inputs, split_windows
 from paramixer.training.prediction.trained_model import TrainedModel, call_features
 
 
@@ -55,6 +55,15 @@ def test_what_is_no_sequence_for_a_model_of_texts_is_named(texts, value):
     with pytest.raises(DataError, match="input 1: .* which reads texts, or lists of token ids below 12$") as caught:
         texts.predict(["a" * 8, value])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [[0.3] * 8, [3] * 7 + [12], [-1] * 8, [[1, 2]] * 4])
+def test_numbers_are_no_texts(texts, value):
+    """Fractions were once cut to token ids without a word."""
+    with pytest.raises(
+        DataError, match="^input 0: numbers, but the model reads texts, or lists of token ids below 12$"
+    ):
+        texts.predict([value])
 
 
 @pytest.mark.parametrize("value", [1, None, ["a", "b"], [[1], [1, 2]]])
@@ -96,6 +105,22 @@ def test_cut_inputs_and_unknown_symbols_are_counted(texts):
     ]
     texts.predict(["a good film"], windows=True)
     assert (texts.last_inputs.cut, texts.last_inputs.windowed) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("samples", "line"),
+    [
+        (["film", "", "a film", " "], "2 of 4 inputs are empty, which says nothing about their class or value: 1, 3"),
+        ([""] * 7, "7 of 7 inputs are empty, which says nothing about their class or value: 0, 1, 2, 3, 4 and 2 more"),
+        (["film"], None),
+    ],
+)
+def test_empty_inputs_are_counted(texts, samples, line):
+    """A model has an answer even to nothing; a user must hear of it."""
+    summary = InputSummary(texts.info.length)
+    raw = [RawInput("", sample, f"a file, {number}") for number, sample in enumerate(samples)]
+    assert len(list(read_inputs(raw, texts.info, summary))) == len(samples)
+    assert summary.describe() == ([] if line is None else [line])
 
 
 def test_windows_are_averaged(texts):

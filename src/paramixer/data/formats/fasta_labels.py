@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from paramixer.data.errors import DataError
@@ -11,7 +11,8 @@ from paramixer.data.formats.compression import strip_suffix
 from paramixer.data.formats.fasta import Record
 from paramixer.data.formats.tabular import tables
 from paramixer.data.formats.tabular.cells import parse_label
-from paramixer.data.splits import SPLIT_NAMES
+from paramixer.data.formats.tabular.columns import join_names
+from paramixer.data.splits import names_split
 
 _KEYS = ("label", "class", "target", "y")
 
@@ -39,10 +40,12 @@ def make_header_labeler(source: Path, label: str | None, split: str | None) -> L
         matches = [found for finder in finders if (found := finder(header))]
         if not matches:
             wanted = f"--label {label}" if label is not None else f"{_KEYS[0]}=..."
+            keys = list(dict.fromkeys(_ANY_KEY.findall(header)))
+            seen = f", whose keys are {join_names(keys)}" if keys else ""
             raise DataError(
-                f"no label ({wanted}) in the header {header[:60]!r}; name it with --label KEY, --label header:2 for "
-                "its second word or a regular expression with one group, give a table of id and label with --labels, "
-                "or a file for each class with --label file",
+                f"no label ({wanted}) in the header {header[:60]!r}{seen}; name it with --label "
+                f"{keys[0] if keys else 'KEY'}, --label header:2 for its second word or a regular expression with one "
+                "group, give a table of id and label with --labels, or a file for each class with --label file",
                 place,
             )
         return matches[0], _find_split(split, header, place)
@@ -60,10 +63,18 @@ def has_label(record: Record) -> bool:
     return any(_search(_compile_key(key))(get_header(record)) for key in _KEYS)
 
 
-def names_split(record: Record) -> bool:
-    """Return whether the header of a record has a key ``split`` with the name of a split."""
-    match = _compile_key("split").search(get_header(record))
-    return match is not None and match.group(1).lower() in SPLIT_NAMES
+def name_splits(records: Iterable[Record]) -> bool:
+    """Return whether the headers of records have a key ``split``, and any of them names a split.
+
+    A header that then does not is refused when it is read.
+    """
+    pattern = _compile_key("split")
+    for record in records:
+        match = pattern.search(get_header(record))
+        # Without the key in the first header no other is looked at.
+        if match is None or names_split(match.group(1)):
+            return match is not None
+    return False
 
 
 def make_file_labeler(path: Path, split: str | None) -> Labeler:
@@ -124,6 +135,9 @@ def _search(pattern: re.Pattern[str]) -> Finder:
         return match.group(1) if match else None
 
     return find
+
+
+_ANY_KEY = re.compile(r"(?:^|[\s|;,\[])([^\W\d]\w*)[=:]\s*[^\s|;,\]]")
 
 
 def _compile_key(key: str) -> re.Pattern[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -44,10 +45,16 @@ def decode_image(
                 return np.asarray(image.convert(mode))
     # Pillow raises many kinds of errors for damaged files.
     except Exception as error:
-        kinds = " or ".join(formats) if formats else "an"
-        raise DataError(f"it cannot be read as {kinds} image ({error})", place) from error
+        raise make_image_error(error, place, " or ".join(formats) if formats else "an") from error
     rows = "any" if height is None else height
     raise DataError(f"the image has {size[0]} x {size[1]} pixels; expected {width} x {rows}", place)
+
+
+def make_image_error(error: Exception, place: str | Path, kinds: str = "an") -> DataError:
+    """Return the error for an image that Pillow cannot read."""
+    # Of an image in memory Pillow names Python's object.
+    reason = re.sub(r"\s*<[^>]*>", "", str(error)) or type(error).__name__
+    return DataError(f"it cannot be read as {kinds} image ({reason})", place)
 
 
 def to_gray(colors: NDArray[np.uint8]) -> NDArray[np.uint8]:

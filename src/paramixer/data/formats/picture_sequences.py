@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.errors import DataError
+from paramixer.data.formats.images import make_image_error
 from paramixer.extras import needed_for
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
@@ -67,7 +68,7 @@ class PictureDecoder:
                     return pixels.reshape(-1, 3).astype(np.float32) / 255 if self.color else pixels.reshape(-1)
         # Pillow raises many kinds of errors for damaged files, and warns of decompression bombs.
         except Exception as error:
-            raise DataError(f"it cannot be read as an image ({error})", place) from error
+            raise make_image_error(error, place) from error
         if self.resize:
             raise DataError(f"the image has {size[0]} x {size[1]} pixels, more than {_MOST_PIXELS}", place)
         raise DataError(
@@ -100,7 +101,7 @@ def build_decoder(
                 color = color or not (image.mode in _MODES_OF_GRAY or _has_gray_palette(image))
                 size, place = size or image.size, place or where
         except Exception as error:
-            raise DataError(f"it cannot be read as an image ({error})", where) from error
+            raise make_image_error(error, where) from error
     assert size is not None
     pixels = size[0] * size[1]
     if length is None and pixels > most:

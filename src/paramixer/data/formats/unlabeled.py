@@ -169,9 +169,12 @@ def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
             except ValueError as error:
                 raise DataError(str(error), place) from error
         else:
-            tokens = _to_array(value, info, place)[: info.length].astype(np.int64)
-            if tokens.ndim != 1 or (len(tokens) and not 0 <= tokens.min() <= tokens.max() < len(info.vocabulary)):
-                raise DataError(f"token ids must be a list of numbers below {len(info.vocabulary)}", place)
+            tokens = _to_array(value, info, place)[: info.length]
+            # Lists in csv are read as floats.
+            are_whole = tokens.ndim == 1 and (tokens == np.round(tokens)).all()
+            if not are_whole or (len(tokens) and not 0 <= tokens.min() <= tokens.max() < len(info.vocabulary)):
+                raise DataError(f"numbers, but the model reads {_describe_tokens(info)}", place)
+            tokens = tokens.astype(np.int64)
         if not len(tokens):
             raise DataError("a sequence of length 0", place)
         return tokens
@@ -186,6 +189,11 @@ def encode(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
     return numbers
 
 
+def _describe_tokens(info: TaskInfo) -> str:
+    assert info.vocabulary is not None
+    return f"texts, or lists of token ids below {len(info.vocabulary)}"
+
+
 def _to_array(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
     """Return a sequence of numbers as an array of at least one dimension."""
     try:
@@ -195,6 +203,7 @@ def _to_array(value: Any, info: TaskInfo, place: str) -> NDArray[Any]:
     if array.ndim == 0 or array.dtype.kind not in "biuf":
         reads = f"{info.features} numbers per position"
         if info.vocabulary is not None:
-            reads = f"texts, or lists of token ids below {len(info.vocabulary)}"
-        raise DataError(f"{abbreviate(value)} is no sequence for this model, which reads {reads}", place)
+            reads = _describe_tokens(info)
+        plain = value.item() if isinstance(value, np.generic) else value
+        raise DataError(f"{abbreviate(plain)} is no sequence for this model, which reads {reads}", place)
     return array

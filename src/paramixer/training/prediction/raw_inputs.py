@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from paramixer.data.formats import unlabeled
 from paramixer.data.task import TaskInfo
+
+# So many places are listed.
+_LISTED = 5
 
 
 class RawInput(NamedTuple):
@@ -54,6 +57,10 @@ class InputSummary:
     """Symbols that the training data did not have."""
     with_unknown: int = 0
     """How many inputs have such symbols."""
+    empty: int = 0
+    """How many texts were empty."""
+    empty_places: list[str] = field(default_factory=list)
+    """Where the first of these stand."""
 
     def describe(self, remedy: str = "windows=True reads them whole") -> list[str]:
         """Return a sentence for everything that a user should know; none if the model has read all of it.
@@ -68,6 +75,13 @@ class InputSummary:
                 lines.append(
                     f"{count:,} of {self.inputs:,} inputs {verbs[0]} longer than {self.length:,} and {verbs[1]} {what}"
                 )
+        if self.empty:
+            are = "is" if self.empty == 1 else "are"
+            more = f" and {self.empty - _LISTED:,} more" if self.empty > _LISTED else ""
+            lines.append(
+                f"{self.empty:,} of {self.inputs:,} inputs {are} empty, which says nothing about their class or value: "
+                f"{', '.join(self.empty_places)}{more}"
+            )
         if self.unknown:
             was = "was" if self.unknown == 1 else "were"
             lines.append(
@@ -98,6 +112,7 @@ def read_inputs(
         summary.cut += is_longer and not windows
         if isinstance(raw.value, str) and info.vocabulary is not None:
             _count_symbols(raw.value, info, summary, whole=windows)
+            _count_empty(raw, summary)
         first = 0 if info.vocabulary is None else int(sequence[0] == info.vocabulary.cls)
         yield ModelInput(raw.id, split_windows(sequence, info.length, first) if windows else [sequence[: info.length]])
 
@@ -120,6 +135,15 @@ def split_windows(sequence: NDArray[Any], length: int, first: int = 0) -> list[N
     count = -(-len(body) // size)
     starts = [number * (len(body) - size) // (count - 1) for number in range(count)]
     return [np.concatenate([head, body[start : start + size]]) for start in starts]
+
+
+def _count_empty(raw: RawInput, summary: InputSummary) -> None:
+    if raw.value.strip():
+        return
+    summary.empty += 1
+    if len(summary.empty_places) < _LISTED:
+        # All places are in the same file, whose name may be long.
+        summary.empty_places.append(raw.place.rpartition(", ")[2])
 
 
 def _count_symbols(text: str, info: TaskInfo, summary: InputSummary, whole: bool) -> None:

@@ -218,6 +218,20 @@ def test_a_long_file_is_never_held(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_the_header_says_what_separates_fields(written, name, mark):
+    path = written(name, f'text{mark}"a label"\n"one; two, three\tfour"{mark}1\nplain{mark}2\n')
+    assert tables.read_names(path) == ["text", "a label"]
+    assert _rows(path, "text", "a label") == [("line 2", "one; two, three\tfour", "1"), ("line 3", "plain", "2")]
+
+
+def test_a_header_that_could_be_separated_in_two_ways_is_read_as_the_name_says(written):
+    assert tables.read_names(written("a.csv", "a;b,c\n")) == ["a;b", "c"]
+    assert tables.read_names(written("a.tsv", "a;b,c\n")) == ["a;b,c"]
+    assert tables.read_names(written("b.csv", '"a;b"\n')) == ["a;b"]
+
+
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2), min_size=1))
 @_FUZZ
 @pytest.mark.parametrize("delimiter", [",", "\t"])

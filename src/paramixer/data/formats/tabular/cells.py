@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paramixer.data.errors import DataError
+
+# "0,5 0,7" and "0,5;0,7" may be two numbers or four.
+_COMMA_INSIDE, _OTHER_BETWEEN = re.compile(r"\d,\d"), re.compile(r"\d(?:\s+|\s*;\s*)[-+.\d]")
 
 LOOK_AHEAD = 100
 """How many rows are read to infer what a column holds."""
@@ -52,6 +56,10 @@ def parse_sequence(value: object, as_numbers: bool, column: str, place: str) -> 
             return value
         if (numbers := parse_numbers(value)) is None:
             raise DataError(f"not a list of numbers, as the first rows of {column!r} are", place)
+        if _COMMA_INSIDE.search(value) and _OTHER_BETWEEN.search(value):
+            raise DataError(
+                f"it is not clear whether commas in {column!r} stand inside of numbers; write decimal points", place
+            )
         return numbers
     if not isinstance(value, list):
         kind = type(value).__name__

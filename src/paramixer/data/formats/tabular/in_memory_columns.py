@@ -53,14 +53,20 @@ def refuse_missing(values: Iterable[Any], what: str = "sample", labels: Sequence
     """
     for row, value in enumerate(values):
         if is_missing(value):
-            named = "" if labels is None or labels[row] == row else f" (index {labels[row]!r})"
-            raise DataError(f"{what} {row}{named} is {value}, a missing value; fill it, or leave the row out")
+            raise DataError(
+                f"{what} {name_row(row, labels)} is {value}, a missing value; fill it, or leave the row out"
+            )
+
+
+def name_row(row: int, labels: Sequence[Any] | None) -> str:
+    """Return the number of a row, with its name where that differs."""
+    return str(row) if labels is None or labels[row] == row else f"{row} (index {labels[row]!r})"
 
 
 def find_labels(samples: Any) -> list[Any] | None:
     """Return the names that pandas gives to rows; None for anything else."""
     index = getattr(samples, "index", None)
-    return None if index is None or callable(index) else list(index)
+    return None if index is None or callable(index) else _to_list(index)
 
 
 def is_missing(value: Any) -> bool:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from paramixer.data.errors import DataError
 from paramixer.data.formats import media
-from paramixer.data.formats.tabular.cells import LOOK_AHEAD
+from paramixer.data.formats.tabular.cells import LOOK_AHEAD, parse_numbers
 from paramixer.data.formats.tabular.columns import join_names
 from paramixer.data.formats.tabular.tables import Tables
-from paramixer.data.splits import SPLIT_NAMES
+from paramixer.data.splits import names_split
 
 # Groups of names. The first group of which the table has exactly one name is taken.
 _TEXTS = (
@@ -24,6 +24,8 @@ _LABELS = (
 )
 # Texts shorter than this on average are names, codes or labels.
 _SHORT = 20
+# So many columns of numbers may be the steps of a series.
+_WIDE = 8
 
 
 class Columns(NamedTuple):
@@ -58,7 +60,7 @@ def choose_columns(
     if id is None:
         id = next((name for name in names if name.lower() == "id"), None)
     if split is None:
-        split = next((name for name in names if name.lower() == "split" and _holds_splits(table, name)), None)
+        split = next((name for name in find_split_columns(names) if _holds_splits(table, name)), None)
     rest = [name for name in names if name not in (split, id)]
     if text is None:
         text = _find_named(table, rest, _TEXTS, "texts or sequences", "--text") or _find_only_long(table, rest)
@@ -90,6 +92,13 @@ def _find_only_long(table: Tables, names: list[str]) -> str:
     # Texts are meant rather than the files beside them.
     columns = [name for name in columns if name not in files] or files or columns
     if len(columns) != 1:
+        steps = [name for name in names if _holds_single_numbers(table, name)]
+        if not columns and len(steps) >= _WIDE:
+            raise DataError(
+                f"{len(steps)} columns hold one number per row ({join_names(steps[:3])}, ...); a series with a column "
+                "for each step is read from .npz [series, steps], or as a list such as [0.1, 2] in one column",
+                table.name,
+            )
         raise _make_unclear_error(table, columns or names, "texts or sequences", "--text")
     return columns[0]
 
@@ -107,9 +116,25 @@ def _is_long(table: Tables, name: str) -> bool:
     return isinstance(values[0], list) or sum(lengths) >= _SHORT * len(lengths)
 
 
-def _holds_splits(table: Tables, name: str) -> bool:
+def _holds_single_numbers(table: Tables, name: str) -> bool:
     values = _read_first(table, name)
-    return bool(values) and all(str(value).lower() in SPLIT_NAMES for value in values)
+    return bool(values) and all(_is_single_number(value) for value in values)
+
+
+def _is_single_number(value: object) -> bool:
+    if isinstance(value, str):
+        return (numbers := parse_numbers(value)) is not None and len(numbers) == 1
+    return isinstance(value, int | float)
+
+
+def find_split_columns(names: list[str]) -> list[str]:
+    """Return the names that a column of splits has."""
+    return [name for name in names if name.lower() == "split"]
+
+
+def _holds_splits(table: Tables, name: str) -> bool:
+    """Return whether any row names a split. A row that then does not is refused when it is read."""
+    return any(names_split(value) for _, (value,) in table.read([name], nulls=True))
 
 
 def _read_first(table: Tables, name: str) -> list[object]:

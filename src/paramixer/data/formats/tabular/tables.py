@@ -144,7 +144,8 @@ def read(
     """Yield each row's place, for messages, and its values in the wanted columns.
 
     The place is "FILE, line 17", the line where the row begins, or "FILE, row 17" in parquet and Arrow, both counted
-    from 1. In csv and tsv every value is a text. In the other kinds it has its own type, and null is an error unless
+    from 1. In csv and tsv every value is a text; a header without the usual separator, but with commas, semicolons or
+    tabs, says what separates them instead. In the other kinds it has its own type, and null is an error unless
     ``nulls``. Fields of csv and tsv may be in double quotes, inside which quotes are doubled and lines may end.
     """
     kind = _require_kind(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ from paramixer.data.formats.tabular.columns import find_columns, join_names
 
 # A longer line or quoted field is damage, and would fill the memory.
 _LONGEST = 2**31
+_DELIMITERS = (",", ";", "\t")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 class Lines(NamedTuple):
@@ -32,7 +35,13 @@ class Lines(NamedTuple):
 
 
 def read_delimited(source: Lines, wanted: Sequence[str], delimiter: str) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """Yield each row's place and its texts in the wanted columns."""
+    """Yield each row's place and its texts in the wanted columns.
+
+    Args:
+        source: the file.
+        wanted: names of columns.
+        delimiter: what the name of the file says; see :func:`_find_delimiter`.
+    """
     path = source.path
     records = _read_records(source, delimiter)
     try:
@@ -72,8 +81,11 @@ def _read_records(source: Lines, delimiter: str) -> Iterator[tuple[int, list[str
     quoted: list[str] | None = None
     begin = size = 0
     path = source.path
+    is_header = True
     for number, line in read_lines(source):
         text = line.rstrip("\r\n")
+        if is_header and text:
+            delimiter, is_header = _find_delimiter(text, delimiter), False
         if quoted is None:
             if '"' not in text:
                 if text:
@@ -119,6 +131,13 @@ def _read_records(source: Lines, delimiter: str) -> Iterator[tuple[int, list[str
         raise DataError(
             "a quoted field begins here and never ends; double the quotes inside a field", path, f"line {begin}"
         )
+
+
+def _find_delimiter(header: str, usual: str) -> str:
+    """Return what separates the names in a header: another mark than usual where only that one stands between them."""
+    bare = _QUOTED.sub("", header)
+    present = [mark for mark in _DELIMITERS if mark in bare]
+    return present[0] if len(present) == 1 else usual
 
 
 def read_json_lines(source: Lines, wanted: Sequence[str], nulls: bool) -> Iterator[tuple[str, tuple[object, ...]]]:

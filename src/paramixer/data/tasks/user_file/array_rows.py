@@ -11,6 +11,9 @@ from paramixer.data.formats.tabular.tables import name_files
 from paramixer.data.tasks.user_file.opened import Opened, Options
 from paramixer.data.vocabulary import BYTES
 
+# Sequences with so many times more numbers per position than positions may be stored channels first.
+_FLAT = 4
+
 
 def open_arrays(paths: Sequence[Path], options: Options) -> Opened:
     """Return how a .npy or .npz is read."""
@@ -32,9 +35,17 @@ def open_arrays(paths: Sequence[Path], options: Options) -> Opened:
     }
     if parts[0].split is not None:
         inferred["split"] = "the names of the arrays"
+    notes = []
+    length, features = parts[0].sequences.shape[1], parts[0].sequences.shape[2] if parts[0].sequences.ndim == 3 else 1
+    if features >= _FLAT * length:
+        notes.append(
+            f"{list(parts[0].sequences.shape)} is read as sequences of length {length} with {features} numbers per "
+            "position; if the series run along the last axis, transpose: x.transpose(0, 2, 1)"
+        )
     return Opened(
         read=lambda: arrays.read_samples(parts),
         preset="image" if tokens else "adding",
         vocabulary=BYTES if tokens else None,
+        notes=tuple(notes),
         inferred=inferred,
     )

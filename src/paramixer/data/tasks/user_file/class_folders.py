@@ -30,9 +30,9 @@ def open_folder(paths: Sequence[Path], options: Options) -> Opened:
             source,
         )
     (kind, found), *others = counts.most_common()
-    notes = tuple(
-        f"{source.name} was read as {kind}; {count} {other} in it were left out" for other, count in others if count
-    )
+    # The current folder, ".", has no name of its own.
+    name = source.name or source.resolve().name
+    notes = tuple(f"{name} was read as {kind}; {count} {other} in it were left out" for other, count in others if count)
     inferred = {"kind": f"{kind} by folders" if found else kind, "files": 1, "input": f"the {kind}"}
     inferred["target"] = "the folder of the class"
     files = partial(class_folders.walk, source, _suffixes(kind))

@@ -32,7 +32,11 @@ def open_fasta(paths: Sequence[Path], options: Options) -> Opened:
     letters = known[options.alphabet] if options.alphabet else fasta.find_letters(paths[0])
     by_file = options.labels is None and _are_classes(paths, options)
     split = options.split
-    if split is None and options.labels is None and fasta_labels.names_split(_read_first(paths[0])):
+    if (
+        split is None
+        and options.labels is None
+        and fasta_labels.name_splits(fasta.read_records(paths[0], letters=PROTEIN))
+    ):
         split = "split"
     table_labeler = None
     if options.labels is not None:

@@ -29,6 +29,12 @@ def open_tables(paths: Sequence[Path], options: Options) -> Opened:
     )
     values = [value for _, (value,) in islice(table.read([columns.text]), LOOK_AHEAD)]
     notes = [f"the split {name!r} of the dataset was left out" for name in table.skipped]
+    if columns.split is None:
+        others = [name for name in table.read_names() if name not in columns]
+        notes += [
+            f"column {name!r} names neither train, validation nor test, and was not used"
+            for name in infer_columns.find_split_columns(others)
+        ]
     inferred: dict[str, Any] = {
         "kind": tables.describe_kind(paths[0]),
         "files": len(paths),

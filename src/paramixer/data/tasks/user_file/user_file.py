@@ -27,7 +27,7 @@ from paramixer.data.tasks.user_file.opened import LONGEST, Alphabet, Opened, Opt
 from paramixer.data.tasks.user_file.tables_of_samples import open_tables
 
 # Part of every key of the cache. Raise it when the same file is prepared in another way.
-_VERSION = 3
+_VERSION = 4
 
 
 def load(
@@ -97,6 +97,9 @@ def load(
             check_integer(name, number, least)
     if image_size is not None:
         parse_size(image_size)
+        if str(image_size).isdecimal():
+            # The command line gives a text; the fingerprint is the same.
+            image_size = int(image_size)
     shares = Shares(validation=validation, test=test)
     paths = list_files(source)
     open_files = _find_kind(paths)

@@ -42,6 +42,7 @@ Name = Literal[
     "table-ablations",
     "figure-rank",
     "figure-lengths",
+    "figure-travel",
     "figure-protocols",
     "figure-network",
     "figure-pathfinder",

@@ -100,6 +100,22 @@ def test_no_page_overflows_sideways(site, driver, width, scheme):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_the_animation_stands_still_and_complete_where_motion_is_not_wanted(driver, motion):
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": motion}]}
+    )
+    driver.get((ROOT / "docs" / "figures" / "travel.svg").as_uri())
+    animations = driver.execute_script("return document.getAnimations().length")
+    assert (animations == 0) == (motion == "reduce")
+    if motion == "reduce":
+        shown = "return Array.from(document.querySelectorAll('circle, path')).map((e) => getComputedStyle(e))"
+        assert driver.execute_script(
+            f"{shown}.every((s) => Number(s.opacity) > 0 && parseFloat(s.strokeDashoffset) === 0)"
+        )
+
+
+@pytest.mark.slow
 def test_search_works_from_disk(site, driver):
     driver.get((site / "index.html").as_uri())
     driver.execute_script(

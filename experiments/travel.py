@@ -11,15 +11,15 @@ from paramixer.links import Chord
 LENGTH, START = 16, 15
 # A long sequence to say what is saved.
 _LONG = 16384
-_WIDTH, _TOP, _LEFT, _STEP, _ROW = 820, 74, 132, 37, 66
+_WIDTH, _TOP, _LEFT, _STEP, _ROW = 640, 74, 106, 28, 66
 # The colors of the factors, readable on both backgrounds.
 _COLORS = ("#e0a100", "#3f8fd2", "#3fa65b", "#9a6fd0", "#d9603b")
 # Seconds of one round, and where in it, in percent, each factor begins and how long it takes.
-_SECONDS, _BEGIN, _TAKES = 11, 8, 15
+_SECONDS, _BEGIN, _TAKES = 11, 3, 16
 
 _STYLE = """
-.back { fill: #ffffff; stroke: #d5dbdf } text { fill: #1d2730; font: 14px system-ui, "DejaVu Sans", sans-serif }
-.small { font-size: 12px; fill: #5c6a74 } .title { font-size: 16px; font-weight: 600 } .empty { fill: #ccd4d9 }
+.back { fill: #ffffff; stroke: #d5dbdf } text { fill: #1d2730; font: 17px system-ui, "DejaVu Sans", sans-serif }
+.small { font-size: 15px; fill: #5c6a74 } .title { font-size: 19px; font-weight: 600 } .empty { fill: #ccd4d9 }
 @media (prefers-color-scheme: dark) {
   .back { fill: #161d22; stroke: #2c373e } text { fill: #e6ecef } .small { fill: #a3b1ba } .empty { fill: #3a464e }
 }
@@ -60,7 +60,7 @@ def draw_travel(path: Path) -> None:
     reached, hops = follow()
     long = f"{_LONG:,}".replace(",", " ")
     looks = Chord().offsets(_LONG)
-    height = _TOP + _ROW * (len(reached) - 1) + 76
+    height = _TOP + _ROW * (len(reached) - 1) + 90
     title = f"A value at position {START} travels to all {LENGTH} positions"
     still = f"After {len(reached) - 1} factors of CHORD all {LENGTH} positions have read the value of position {START}."
     parts = [
@@ -68,14 +68,10 @@ def draw_travel(path: Path) -> None:
         _text(_WIDTH / 2, 32, title, "title", "middle"),
         *(_draw_link(hop) for hop in sorted(hops, key=lambda hop: hop.is_first)),
         *(part for row, positions in enumerate(reached) for part in _draw_row(row, positions)),
-        *(_text(_x(i), _y(len(reached) - 1) + 26, str(i), "small", "middle") for i in range(LENGTH)),
+        *(_text(_x(i), _y(len(reached) - 1) + 28, str(i), "small", "middle") for i in range(LENGTH)),
+        _text(_WIDTH / 2, height - 36, f"Among {long} positions each reads {looks.numel()} values,", "small", "middle"),
         _text(
-            _WIDTH / 2,
-            height - 14,
-            f"Among {long} positions each reads {looks.numel()} values, in {len(looks)} factors; "
-            f"with attention each reads {long}.",
-            "small",
-            "middle",
+            _WIDTH / 2, height - 15, f"in {len(looks)} factors. With attention each reads {long}.", "small", "middle"
         ),
     ]
     svg = (
@@ -106,13 +102,13 @@ def _move(rows: int) -> str:
 
 def _draw_row(row: int, positions: set[int]) -> Iterable[str]:
     name = "input" if row == 0 else f"factor {row}"
-    yield _text(20, _y(row) + 5, name)
+    yield _text(18, _y(row) + 6, name)
     shown = f' class="show{row}"' if row else ""
-    yield f"<g{shown}>{_text(_WIDTH - 16, _y(row) + 5, f'{len(positions)} of {LENGTH}', '', 'end')}</g>"
+    yield f"<g{shown}>{_text(_WIDTH - 18, _y(row) + 6, f'{len(positions)} of {LENGTH}', '', 'end')}</g>"
     for i in range(LENGTH):
-        yield f'<circle class="empty" cx="{_x(i)}" cy="{_y(row)}" r="6"/>'
+        yield f'<circle class="empty" cx="{_x(i)}" cy="{_y(row)}" r="5"/>'
         if i in positions:
-            yield f'<circle{shown} fill="{_COLORS[row]}" cx="{_x(i)}" cy="{_y(row)}" r="9"/>'
+            yield f'<circle{shown} fill="{_COLORS[row]}" cx="{_x(i)}" cy="{_y(row)}" r="8"/>'
 
 
 def _draw_link(hop: Hop) -> str:

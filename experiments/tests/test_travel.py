@@ -34,4 +34,4 @@ def test_the_picture_has_a_name_and_no_script(tmp_path):
     assert "animation" not in before
     assert "keyframes" not in before
     assert after.count("@keyframes") == 8
-    assert "210 values, in 14 factors" in text
+    assert "each reads 210 values" in text

@@ -14,6 +14,7 @@ from PIL import Image
 import paramixer as pm
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
+from paramixer.report.explanation import explain_sequence
 from paramixer.report.explorer import build_explorer
 from paramixer.report.page import RunSection, render_page
 from paramixer.report.run_report import build_report
@@ -45,9 +46,11 @@ return Array.from(document.querySelectorAll("body *")).filter((element) => {
 
 
 def _build(kind, run, page, folder):
-    """The page of a run, of a run with twenty classes of long names, or of three runs."""
+    """The page of a run, of twenty classes with long names, of three runs, or of an explanation."""
     if kind == "three runs":
         return build_report([run(name) for name in ("hostile", "ngrams", "transformer")], sequences=8)
+    if kind == "an explanation":
+        return explain_sequence(run("hostile"), index=2)[1]
     if kind == "twenty classes":
         return build_report([train_run(folder, "species")])
     return page(kind)
@@ -219,20 +222,19 @@ def test_drawings_are_visible_in_light_and_dark(open_page):
     assert 0.001 < (np.abs(chart - np.median(chart, axis=(0, 1))).sum(2) > 60).mean() < 0.5
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390, 360])
-@pytest.mark.parametrize("kind", [*KINDS, "twenty classes", "three runs"])
-def test_nothing_overflows_sideways_or_is_cut_off(open_page, kind, width, scheme):
+@pytest.mark.parametrize("kind", [*KINDS, "twenty classes", "three runs", "an explanation"])
+def test_nothing_overflows_sideways_or_is_cut_off(open_page, kind):
     page = open_page(kind)
-    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 1000}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    preference = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
-    page.driver.refresh()
-    page.ask("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-    assert page.ask("return document.documentElement.scrollWidth") <= width
-    assert page.ask(_FIND_CUT_OFF, width) == []
-    assert page.errors() == []
+    for width, scheme in ((1400, "light"), (1400, "dark"), (390, "light"), (390, "dark"), (360, "light")):
+        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 1000}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        preference = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
+        page.driver.refresh()
+        page.ask("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        assert page.ask("return document.documentElement.scrollWidth") <= width, (width, scheme)
+        assert page.ask(_FIND_CUT_OFF, width) == [], (width, scheme)
+        assert page.errors() == []
 
 
 def test_hostile_text_shows_as_text_and_runs_nothing(open_page):

@@ -71,7 +71,7 @@ docs-serve: setup
 
 # Draws the figures of the docs again and runs every snippet and command of the pages.
 figures: setup
-	for figure in protocols network pathfinder; do $(BIN)/python -m experiments figure-$$figure --docs docs || exit 1; done
+	for figure in travel protocols network pathfinder; do $(BIN)/python -m experiments figure-$$figure --docs docs || exit 1; done
 	$(BIN)/python -m pytest tests/test_docs.py
 
 # A second environment with the CPU backend built under AddressSanitizer and UBSan; the rest is borrowed from the first.

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from experiments.records import write_json
+from experiments.travel import draw_travel
 from paramixer.attribution import explain
 from paramixer.data import registry
 from paramixer.data.summary import draw_lengths, summarize
@@ -37,17 +38,17 @@ def draw_protocols(path: Path) -> None:
     with mpl.rc_context({"svg.hashsalt": "links"}):
         colors = mpl.colormaps["viridis"](np.linspace(0.1, 0.9, 5))
         chord, cdil = Chord().offsets(LENGTH).tolist(), Cdil(links=3).offsets(LENGTH).tolist()
-        figure = Figure(figsize=(12, 2.7), layout="constrained")
+        figure = Figure(figsize=(12, 2.9), layout="constrained")
         axes = figure.subplots(1, 5)
-        _ring(axes[0], chord[0], "CHORD: links of position 0", colors)
+        _ring(axes[0], chord[0], "CHORD: position 0", colors)
         _matrix(axes[1], chord[0], "CHORD: every factor", colors)
-        _ring(axes[2], cdil[1], "CDIL, K = 3: factor 1", colors)
-        _matrix(axes[3], cdil[1], "CDIL: factor 1, dilation 2", colors)
+        _ring(axes[2], cdil[1], "CDIL, factor 2: position 0", colors)
+        _matrix(axes[3], cdil[1], "CDIL, factor 2: all", colors)
         full = torch.eye(LENGTH)
         for row in cdil:
             full = torch.stack([full.roll(-offset, 0) for offset in row]).sum(0)
         axes[4].imshow(full.log().numpy(), cmap="viridis")
-        axes[4].set_title("their product: A, full", fontsize=9)
+        axes[4].set_title("CDIL: the product", fontsize=11)
         for panel in axes[[1, 3, 4]]:
             panel.set_xticks([])
             panel.set_yticks([])
@@ -87,7 +88,7 @@ def draw_network(path: Path) -> None:
             axes.annotate("", (x + 0.8, 0.48), (x - 0.08, 0.48), arrowprops=arc)
         axes.text(6.62, 0.9, "…", ha="center", va="center")
         axes.plot([2.45, 2.45, 7.12], [1.3, 2.9, 2.9], color="0.25", linewidth=1)
-        axes.text(3.0, 2.98, r"$X_0$: each token writes its own links", ha="left", va="bottom", color="0.25")
+        axes.text(3.85, 3.0, r"$X_0$: each token writes its own links", ha="left", va="bottom", color="0.25")
         for start, stop in ((1.3, 1.7), (3.2, 3.85), (4.45, 4.75), (5.5, 5.75), (7.5, 8.0), (8.9, 9.2)):
             _arrow(axes, (start, 0.9), (stop, 0.9))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +115,7 @@ def draw_pathfinder(path: Path) -> None:
 
 
 DRAWINGS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "figure-travel": ("travel.svg", draw_travel),
     "figure-protocols": ("links.svg", draw_protocols),
     "figure-network": ("network.svg", draw_network),
     "figure-pathfinder": ("pathfinder.png", draw_pathfinder),
@@ -204,8 +206,10 @@ def _ring(axes: Axes, offsets: list[int], title: str, colors: np.ndarray) -> Non
             axes.plot([x, u], [y, v], color=colors[k % 5], alpha=strength, lw=1.8 if i == 0 else 0.8, zorder=1)
         axes.text(1.17 * x, 1.17 * y, str(i), ha="center", va="center", fontsize=7, color="0.3")
     axes.scatter([x for x, _ in places], [y for _, y in places], s=28, color="0.25", zorder=2)
-    axes.set_title(title, fontsize=9, pad=10)
+    axes.set_title(title, fontsize=11)
     axes.set_aspect("equal")
+    axes.set_xlim(-1.3, 1.3)
+    axes.set_ylim(-1.3, 1.3)
     axes.axis("off")
 
 
@@ -215,4 +219,4 @@ def _matrix(axes: Axes, offsets: list[int], title: str, colors: np.ndarray) -> N
         rows = np.arange(LENGTH)
         image[rows, (rows + offset) % LENGTH] = colors[k % 5]
     axes.imshow(image)
-    axes.set_title(title, fontsize=9)
+    axes.set_title(title, fontsize=11)

@@ -46,6 +46,7 @@ Name = Literal[
     "table-ablations",
     "figure-rank",
     "figure-lengths",
+    "figure-travel",
     "figure-protocols",
     "figure-network",
     "figure-pathfinder",

@@ -225,6 +225,16 @@ def test_links_between_pages_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_anchors_of_the_readme_are_headings():
+    """Those between pages of the site are checked where the site is built."""
+    links = re.findall(r"\]\(([\w./-]+\.md)#([^)]+)\)", (ROOT / "README.md").read_text())
+    assert links
+    for target, anchor in links:
+        headings = re.findall(r"^#+ (.+)$", (ROOT / target).read_text(), re.MULTILINE)
+        slugs = {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+        assert anchor in slugs, f"README.md links to {target}#{anchor}"
+
+
 def test_the_house_in_the_docs_is_the_house():
     """Every room of the package stands in the picture, and the layers are those of the import contract."""
     page = (ROOT / "docs" / "architecture.md").read_text()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -18,20 +19,6 @@ sys.path.append(str(ROOT / "tools"))
 import write_reference  # noqa: E402
 
 WIDTHS = {"desktop": (1400, 900), "phone": (390, 844)}
-PAGES = (
-    "index.html",
-    "tutorial.html",
-    "guides/operators.html",
-    "guides/tables.html",
-    "explanation/backends.html",
-    "reference/api.html",
-    "reference/commands.html",
-    "reference/settings.html",
-    "results.html",
-    "performance.html",
-    "walkthroughs.html",
-    "contributing.html",
-)
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +36,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def list_pages(site: Path) -> list[str]:
+    """Every page of the site, by its path."""
+    return sorted(page.relative_to(site).as_posix() for page in site.rglob("*.html") if page.name != "404.html")
+
+
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site):
-    pages = [page for page in site.rglob("*.html") if page.name != "404.html"]
-    assert len(pages) > 25
+    pages = list_pages(site)
+    assert len(pages) > 28
     for page in pages:
-        text = page.read_text()
+        text = (site / page).read_text()
         loaded = re.findall(r"<(?:script|img|iframe)[^>]*\ssrc=\"?([^\s\">]+)", text)
         loaded += re.findall(r"<link[^>]*rel=\"?stylesheet\"?[^>]*href=\"?([^\s\">]+)", text)
-        assert not [address for address in loaded if re.match(r"(https?:)?//", address)], page.name
+        assert not [address for address in loaded if re.match(r"(https?:)?//", address)], page
+
+
+def test_links_and_pictures_of_the_site_lead_somewhere(site):
+    """Also those written as HTML, which mkdocs does not check; anchors, too."""
+    texts = {name: (site / name).read_text() for name in list_pages(site)}
+    anchors = {name: set(re.findall(r"\sid=\"?([^\s\">]+)", text)) for name, text in texts.items()}
+    for name, text in texts.items():
+        for address in re.findall(r"<(?:a|img)\s[^>]*?(?:href|src)=\"?([^\s\">]+)", text):
+            if re.match(r"\w+:", address):
+                continue
+            path, _, anchor = unquote(address).partition("#")
+            target = (site / name).parent / path if path else site / name
+            assert target.exists(), f"{name} links to {address}"
+            page = os.path.relpath(target, site)
+            if anchor and page in anchors:
+                assert anchor in anchors[page] or anchor.startswith("__"), f"{name} links to {address}"
 
 
 @pytest.mark.parametrize("name", write_reference.PAGES)
@@ -90,13 +98,29 @@ def test_no_page_overflows_sideways(site, driver, width, scheme):
     preference = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
-    for name in PAGES:
+    for name in list_pages(site):
         driver.get((site / name).as_uri())
         widest = driver.execute_script("return document.documentElement.scrollWidth")
         assert widest <= across, f"{name} is {widest} wide"
         shown = driver.execute_script("return document.body.getAttribute('data-md-color-scheme')")
         assert shown == {"light": "default", "dark": "slate"}[scheme], name
         assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == [], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_the_animation_stands_still_and_complete_where_motion_is_not_wanted(driver, motion):
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": motion}]}
+    )
+    driver.get((ROOT / "docs" / "figures" / "travel.svg").as_uri())
+    animations = driver.execute_script("return document.getAnimations().length")
+    assert (animations == 0) == (motion == "reduce")
+    if motion == "reduce":
+        shown = "return Array.from(document.querySelectorAll('circle, path')).map((e) => getComputedStyle(e))"
+        assert driver.execute_script(
+            f"{shown}.every((s) => Number(s.opacity) > 0 && parseFloat(s.strokeDashoffset) === 0)"
+        )
 
 
 @pytest.mark.slow

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+from notebook_pages import convert  # noqa: E402
+
+# Pages link to notebooks by where they are in the repository.
+_NOTEBOOK = re.compile(r"\]\(([\w./-]+)\.ipynb\)")
 # Pages in docs/ name pictures of records by where they are in the repository.
 _RECORD = re.compile(r"\]\(\.\./results/([\w./-]+)\)")
 # A role such as :func:`fit` or :class:`~package.Name`, after Markdown has made the name code.
@@ -20,7 +26,12 @@ _NO_TEXT = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]*>)", re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pictures that pages take from results/."""
+    """Add the pictures that pages take from results/, and a page for each notebook."""
+    for notebook in sorted(Path(config.docs_dir).glob("notebooks/*.ipynb")):
+        text, pictures = convert(notebook)
+        files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=text))
+        for name, content in pictures.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=content))
     for page in Path(config.docs_dir).glob("*.md"):
         for name in sorted(set(_RECORD.findall(page.read_text(encoding="utf-8")))):
             files.append(File.generated(config, f"records/{name}", abs_src_path=str(ROOT / "results" / name)))
@@ -28,7 +39,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point to the pictures of records where the site has them."""
+    """Point to the pictures of records and to the pages of notebooks where the site has them."""
+    markdown = _NOTEBOOK.sub(r"](\1.md)", markdown)
     if "/" in page.file.src_uri:
         return markdown
     return _RECORD.sub(r"](records/\1)", markdown)

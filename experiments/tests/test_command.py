@@ -128,6 +128,6 @@ def test_smoke_runs_everything(capsys, monkeypatch):
     tables = [line for line in text.splitlines() if not line.startswith(("written", "drawn")) and ".json)" not in line]
     assert max(map(len, tables)) <= 80
     assert Path("results/smoke/figure-rank/singular-values.json").is_file()
-    for picture in ("links.svg", "network.svg", "pathfinder.png", "examples.png"):
+    for picture in ("travel.svg", "links.svg", "network.svg", "pathfinder.png", "examples.png"):
         assert Path("results/smoke/figures", picture).is_file()
     assert len(list(Path("results/smoke/figure-lengths").iterdir())) == 3

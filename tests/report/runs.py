@@ -46,6 +46,20 @@ def write_genome(folder: Path) -> Path:
     return source
 
 
+def write_species(folder: Path) -> Path:
+    """A csv file of twenty classes whose names are far longer than a column."""
+    path = folder / "species.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "label"])
+        for number in range(200):
+            label = (
+                f"Streptococcus pneumoniae subspecies {number % 20} (an isolate from the lake beside the laboratory)"
+            )
+            rows.writerow(["ACGT"[number % 4] * 3 + "ACGT"[number % 3] * (9 + number), label])
+    return path
+
+
 def train_run(folder: Path, kind: str) -> Path:
     """Train a run of this kind; return its folder."""
     data: dict[str, Any]
@@ -66,13 +80,15 @@ def train_run(folder: Path, kind: str) -> Path:
             data = {"length": 80, **_SIZES}
         case "genome":
             data = {"source": write_genome(folder), "length": 64, "shortest": 1}
+        case "species":
+            task, data = str(write_species(folder)), {"text": "text", "label": "label", "length": 48}
         case "hostile":
             task, data = str(write_hostile_table(folder)), _HOSTILE_DATA
         case "ngrams":
             task, data, system, model = str(write_hostile_table(folder)), _HOSTILE_DATA, "ngrams", {}
     out = folder / kind
     # The paper's network for its tasks, the default one for a user's file.
-    paper = system == "paramixer" and kind != "hostile"
+    paper = system == "paramixer" and kind not in ("hostile", "species")
     start_run(
         RunSettings(
             task=task,

@@ -14,16 +14,46 @@ from PIL import Image
 import paramixer as pm
 from paramixer.data.task import TaskInfo
 from paramixer.data.vocabulary import Vocabulary
+from paramixer.report.explanation import explain_sequence
 from paramixer.report.explorer import build_explorer
 from paramixer.report.page import RunSection, render_page
+from paramixer.report.run_report import build_report
 from paramixer.report.wording import show_invisible
-from report.runs import HOSTILE, KINDS
+from report.runs import HOSTILE, KINDS, train_run
 
 pytest.importorskip("selenium")
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 
 pytestmark = pytest.mark.slow
+
+
+# Elements that reach beyond the window, elements whose content is wider than they are, and text outside of its chart.
+_FIND_CUT_OFF = """
+return Array.from(document.querySelectorAll("body *")).filter((element) => {
+  if (element.closest(".skip, [hidden], option")) return false;
+  const box = element.getBoundingClientRect();
+  if (!box.width) return false;
+  if (element.ownerSVGElement) {
+    if (element.tagName !== "text") return false;
+    const chart = element.closest("svg").getBoundingClientRect();
+    return box.left < chart.left - 1 || box.right > chart.right + 1;
+  }
+  const inside = Math.ceil(element.clientWidth || box.width);
+  return box.right > arguments[0] + 1 || box.left < -1 || element.scrollWidth > inside + 1;
+}).map((element) => `${element.tagName} ${element.textContent.slice(0, 60)}`);
+"""
+
+
+def _build(kind, run, page, folder):
+    """The page of a run, of twenty classes with long names, of three runs, or of an explanation."""
+    if kind == "three runs":
+        return build_report([run(name) for name in ("hostile", "ngrams", "transformer")], sequences=8)
+    if kind == "an explanation":
+        return explain_sequence(run("hostile"), index=2)[1]
+    if kind == "twenty classes":
+        return build_report([train_run(folder, "species")])
+    return page(kind)
 
 
 class Page:
@@ -60,10 +90,10 @@ class Page:
 
 
 @pytest.fixture
-def open_page(driver, page, tmp_path):
+def open_page(driver, run, page, tmp_path):
     def open_in_browser(kind: str) -> Page:
         path = tmp_path / "page.html"
-        path.write_text(page(kind), encoding="utf-8")
+        path.write_text(_build(kind, run, page, tmp_path), encoding="utf-8")
         return Page(driver, path)
 
     yield open_in_browser
@@ -192,15 +222,19 @@ def test_drawings_are_visible_in_light_and_dark(open_page):
     assert 0.001 < (np.abs(chart - np.median(chart, axis=(0, 1))).sum(2) > 60).mean() < 0.5
 
 
-@pytest.mark.parametrize("kind", ["order", "hostile", "pathfinder"])
-def test_nothing_is_wider_than_a_phone(open_page, kind):
+@pytest.mark.parametrize("kind", [*KINDS, "twenty classes", "three runs", "an explanation"])
+def test_nothing_overflows_sideways_or_is_cut_off(open_page, kind):
     page = open_page(kind)
-    page.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
-    )
-    page.driver.refresh()
-    assert page.ask("return document.documentElement.scrollWidth") <= 360
-    assert page.errors() == []
+    for width, scheme in ((1400, "light"), (1400, "dark"), (390, "light"), (390, "dark"), (360, "light")):
+        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 1000}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        preference = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
+        page.driver.refresh()
+        page.ask("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        assert page.ask("return document.documentElement.scrollWidth") <= width, (width, scheme)
+        assert page.ask(_FIND_CUT_OFF, width) == [], (width, scheme)
+        assert page.errors() == []
 
 
 def test_hostile_text_shows_as_text_and_runs_nothing(open_page):

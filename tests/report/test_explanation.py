@@ -13,7 +13,7 @@ from PIL import Image
 
 import paramixer as pm
 from paramixer.report.explanation import explain_sequence
-from paramixer.report.explanation_figure import draw_explanation, list_maps
+from paramixer.report.explanation_figure import _draw_tracks, draw_explanation, list_maps
 from paramixer.report.sequence import SequenceView
 from paramixer.training.runs.folder import RunFolder
 from report.pages import read_explorers
@@ -120,15 +120,38 @@ def test_titles_of_maps_can_be_read_alone():
     )
     explanation = pm.explain(model, torch.arange(1, 9), [5], window=4)
     assert [title for title, _ in list_maps(explanation)] == [
-        "row 5 of the mixing matrix A, block 1",
-        "column 5 of the mixing matrix A, block 1",
-        "row 5 of the mixing matrix A, block 2",
-        "column 5 of the mixing matrix A, block 2",
-        "row 5 of the product of all blocks' A (rollout)",
-        "norm of the Jacobian of position 5",
-        "gradient x input",
-        "occlusion, 4 positions",
+        "row 5 of the mixing matrix of block 1: where position 5 reads from",
+        "column 5 of the mixing matrix of block 1: which positions read from position 5",
+        "row 5 of the mixing matrix of block 2: where position 5 reads from",
+        "column 5 of the mixing matrix of block 2: which positions read from position 5",
+        "row 5 of the product of all blocks: where position 5 reads from in the end",
+        "Jacobian of position 5: how strongly it depends on each position of the input",
+        "gradient x input: how much each position speaks for the answer",
+        "occlusion, 4 positions at a time: by how much the score of the answer falls without them",
     ]
+
+
+@pytest.mark.parametrize("kind", ["curve", "text", "long text"])
+def test_all_panels_share_one_axis_and_mark_the_position(kind):
+    length = 240 if kind == "long text" else 20
+    sizes = {"features": 1} if kind == "curve" else {"vocabulary": 9}
+    config = pm.ParamixerConfig(layer="paper", length=length, outputs=2, channels=4, hidden=4, **sizes)
+    explanation = pm.explain(
+        pm.Paramixer(config),
+        torch.rand(length, 1) if kind == "curve" else torch.arange(length) % 8,
+        [7],
+    )
+    numbers = np.random.default_rng(0).normal(size=(length, 1)).astype(np.float32)
+    view = SequenceView("curve", numbers=numbers) if kind == "curve" else SequenceView("text", tuple("abcdefgh" * 30))
+    view = view if kind == "curve" else SequenceView("text", view.symbols[:length])
+    figure = _draw_tracks(view, list_maps(explanation), 7)
+    # Lines of a long text have no axis; the position has a frame there.
+    tracks = figure.axes[1:] if kind == "long text" else figure.axes
+    assert len(tracks) == len(list_maps(explanation)) + (kind != "long text")
+    assert {axes.get_xlim() for axes in tracks} == {(-0.5, length - 0.5)}
+    for axes in tracks:
+        assert [line.get_xdata().tolist() for line in axes.lines if line.get_marker() == "v"] == [[7]]
+    assert [bool(axes.xaxis.label.get_text()) for axes in tracks] == [False] * (len(tracks) - 1) + [True]
 
 
 def test_letters_that_the_font_lacks_and_mathematics_are_drawn():

@@ -11,12 +11,12 @@ import shutil
 import numpy as np
 import pytest
 
+from paramixer.report.confusion import list_frequent_confusions, show_confusion
 from paramixer.report.page import RunSection, render_page
 from paramixer.report.record_tables import compare_runs
 from paramixer.report.run_report import build_report
 from paramixer.report.runs import open_run
-from paramixer.report.sections import list_frequent_confusions
-from paramixer.report.wording import show_invisible
+from paramixer.report.wording import format_score, show_invisible
 from paramixer.training.runs.folder import RunFolder
 from report.pages import list_ids, read_explorers
 from report.runs import HOSTILE, KINDS
@@ -26,8 +26,9 @@ from report.runs import HOSTILE, KINDS
 def test_page_shows_the_record_and_is_self_contained(run, page, kind):
     text = page(kind)
     record = RunFolder(run(kind)).read_record()
+    name = record["metric"].replace("_", " ")
     assert f'<h2 id="name-1">{kind}</h2>' in text
-    assert f"<strong>{record['test'][record['metric']]:.4g}</strong><span>{record['metric']} on test" in text
+    assert f"<strong>{format_score(record['test'][record['metric']])}</strong><span>{name} on test" in text
     for heading in ("Training curves", "Predictions on test", "Data", "Speed and memory", "Settings"):
         assert f"<h3>{heading}</h3>" in text or f"<summary>{heading}</summary>" in text
     assert ("<h3>Mixing matrix</h3>" in text) == (kind not in ("ngrams", "transformer"))
@@ -66,10 +67,11 @@ def test_comparison_has_one_column_per_run(run):
     text = render_page("page", "", [RunSection(opened.name) for opened in runs], *compare_runs(runs))
     comparison = text[text.index("Comparison") : text.index('<article id="run-1"')]
     assert re.findall(r'<th scope="col">([^<]*)</th>', comparison) == ["order", "transformer", "ngrams"]
+    comparison = re.sub(r'<td data-run="[^"]*">', "<td>", comparison)
     rows = dict(re.findall(r'<th scope="row">([^<]*)</th>((?:<td>[^<]*</td>)+)', comparison))
     for name, kind in (("error on test", "order"), ("accuracy on test", "ngrams")):
         record = RunFolder(run(kind)).read_record()
-        assert f"<td>{record['test'][record['metric']]:.4g}</td>" in rows[name]
+        assert f"<td>{format_score(record['test'][record['metric']])}</td>" in rows[name]
     assert rows["model"] == "<td>CHORD</td><td>transformer</td><td>ngrams</td>"
     assert comparison.count("<svg") == 4
     assert rows["model.channels"] == "<td>8</td><td>32</td><td>32</td>"
@@ -119,6 +121,58 @@ def test_many_classes_are_shown_by_their_confusions():
     counts = np.eye(60, dtype=np.int64) * 9
     counts[3, 5], counts[7, 1] = 4, 2
     assert list_frequent_confusions(labels, counts) == [("class 3", "class 5", 4), ("class 7", "class 1", 2)]
+
+
+@pytest.mark.parametrize("classes", [2, 12, 13, 40, 41, 300])
+def test_every_confusion_matrix_has_all_its_counts(classes):
+    names = [f"a class with a long name, number {number}" for number in range(classes)]
+    counts = np.random.default_rng(0).integers(0, 4, (classes, classes))
+    shown = show_confusion(names, counts)
+    if classes <= 12:
+        assert [[count for count, _ in row] for _, row in shown.table] == counts.tolist()
+    else:
+        cells = re.findall(r"<title>label (\d+), prediction (\d+): (\d+)</title>", shown.picture)
+        assert {(int(row) - 1, int(column) - 1): int(count) for row, column, count in cells} == {
+            (int(row), int(column)): int(counts[row, column]) for row, column in np.argwhere(counts)
+        }
+    # Every class has its name somewhere, or the most frequent confusions have theirs.
+    assert len(shown.classes) == (classes if classes <= 40 else 0)
+    assert len(shown.frequent) == (0 if classes <= 40 else 40)
+
+
+def test_short_names_are_heads_of_the_confusion_matrix():
+    shown = show_confusion(["neg", "pos"], np.array([[3, 1], [0, 4]]))
+    assert (shown.labels, shown.classes) == (("neg", "pos"), ())
+
+
+def test_the_box_on_top_has_metric_interval_baseline_verdict_and_mistakes(run, page):
+    text = page("hostile")
+    record = RunFolder(run("hostile")).read_record()
+    box = text[text.index('<section class="glance"') : text.index("<h3>Training curves</h3>")]
+    assert text.index('<section class="glance"') < text.index("<figure>")
+    low, high = record["intervals"]["accuracy"]
+    assert f"<small>95 % interval {format_score(low)} to {format_score(high)}</small>" in box
+    assert f"<strong>{format_score(record['baseline']['test'])}</strong><span>baseline: n-grams</span>" in box
+    assert html.escape(record["verdict"].splitlines()[-1]) in box or "better than the baseline" in box
+    assert "<figcaption>Validation accuracy</figcaption>" in box
+    assert 1 <= box.count("</strong> instead of <strong>") <= 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_page_shows_how_python_writes_values(page, kind):
+    visible = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", page(kind), flags=re.DOTALL)
+    assert re.findall(r"\b(?:None|nan|inf|True|False)\b", visible) == []
+
+
+def test_a_metric_that_is_not_defined_is_said_to_be_so(run, tmp_path):
+    copy = tmp_path / "undefined"
+    shutil.copytree(run("order"), copy)
+    folder = RunFolder(copy)
+    record = folder.read_record()
+    folder.write_record({**record, "test": {**record["test"], record["metric"]: float("nan")}})
+    text = build_report([copy], sequences=5)
+    assert "<strong>not defined</strong>" in text
+    assert not re.search(r"\bnan\b", re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL))
 
 
 def test_wrong_arguments_are_refused(tmp_path):

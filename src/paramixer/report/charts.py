@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ _LINE_STYLES = ("-", "--", ":", "-.")
 _SQUARE = (3.4, 3.2)
 # More points than this overlap.
 _MAX_POINTS = 600
+# Bars of more classes are too thin to have names.
+_MAX_BARS = 12
 
 
 def plot_curves(
@@ -39,7 +42,11 @@ def plot_curves(
     """
     series = []
     for number, (name, lines) in enumerate(runs):
-        points = [(line["step"], line[value]) for line in lines if line["kind"] == kind and line.get(value) is not None]
+        points = [
+            (line["step"], line[value])
+            for line in lines
+            if line["kind"] == kind and line.get(value) is not None and math.isfinite(line[value])
+        ]
         if points:
             series.append((number, name, np.array(points, float)))
     if not series:
@@ -65,6 +72,30 @@ def plot_curves(
         axes.set_ylabel(value.replace("_", " "))
         if len(series) + len(levels) > 1:
             add_legend(axes, min(len(series) + len(levels), 3))
+    return chart
+
+
+def plot_scores(scores: Sequence[tuple[str, float, Sequence[float] | None]], metric: str) -> Chart | None:
+    """Plot a metric on test of several runs with its intervals; None if no run has it.
+
+    Args:
+        scores: name, value and 95 % interval of each.
+        metric: name of the metric.
+    """
+    finite = [(name, value, interval or (value, value)) for name, value, interval in scores if math.isfinite(value)]
+    if not finite:
+        return None
+    name = metric.replace("_", " ")
+    description = "; ".join(f"{run}: {value:.4g}" for run, value, _ in finite)
+    chart = Chart("", f"Test {name} with 95 % intervals", f"{description}.")
+    with draw_svg(chart) as axes:
+        for number, (_, value, (low, high)) in enumerate(finite):
+            color = SERIES[number % len(SERIES)]
+            axes.plot([low, high], [number, number], color=color, linewidth=2.5)
+            axes.plot(value, number, "o", color=color, markersize=7)
+        axes.set_yticks(range(len(finite)), [escape_label(run) for run, *_ in finite], fontsize=9)
+        axes.set_ylim(len(finite) - 0.5, -0.5)
+        axes.set_xlabel(f"{name} on test")
     return chart
 
 
@@ -141,12 +172,14 @@ def plot_class_balance(counts: dict[str, dict[str, int]], sizes: dict[str, int],
         run: name of the run.
     """
     labels = list(next(iter(counts.values())))
+    if len(labels) > _MAX_BARS:
+        return _plot_many_classes(counts, sizes, run)
     description = "; ".join(
         f"{split}: " + ", ".join(f"{label} {count}" for label, count in classes.items())
         for split, classes in counts.items()
     )
     chart = Chart(run, "Classes", f"{description}.")
-    with draw_svg(chart, (4.6, max(2.0, 0.8 + 0.32 * len(labels)))) as axes:
+    with draw_svg(chart, (4.6, max(3.0, 0.8 + 0.32 * len(labels)))) as axes:
         height = 0.8 / len(counts)
         for number, (split, classes) in enumerate(counts.items()):
             total = max(1, sizes[split])
@@ -157,6 +190,24 @@ def plot_class_balance(counts: dict[str, dict[str, int]], sizes: dict[str, int],
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("share of the split")
+        add_legend(axes, len(counts))
+    return chart
+
+
+def _plot_many_classes(counts: dict[str, dict[str, int]], sizes: dict[str, int], run: str) -> Chart:
+    """Plot the shares of the classes in each split, from the largest class of the first split to its smallest."""
+    first = next(iter(counts.values()))
+    order = sorted(first, key=lambda label: -first[label])
+    ends = f"From {first[order[0]]} to {first[order[-1]]} sequences of {next(iter(counts))}."
+    chart = Chart(run, f"{len(order)} classes, from the largest to the smallest", ends)
+    with draw_svg(chart) as axes:
+        for number, (split, classes) in enumerate(counts.items()):
+            shares = [classes[label] / max(1, sizes[split]) for label in order]
+            axes.plot(range(1, len(order) + 1), shares, "o-", markersize=3, color=SERIES[number], label=split)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("class")
+        axes.set_ylabel("share of the split")
         add_legend(axes, len(counts))
     return chart
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from paramixer.attribution import Explanation, explain
 from paramixer.data.task import Task, TaskInfo
+from paramixer.nn.model import Paramixer
 from paramixer.nn.sequence_model import SequenceModel
 from paramixer.report.error_analysis import Predictions
 from paramixer.report.factor_data import pack_factors
@@ -51,6 +52,7 @@ def build_explorer(
         "view": view_sequence(sequence, info, factors.length).document(),
         "blocks": factors.blocks,
         "omitted_blocks": factors.omitted_blocks,
+        "windows": isinstance(model, Paramixer) and model.window > 1,
         "evidence": [_round(value) for value in explanation.evidence.tolist()[: factors.length]] + padding,
         "occlusion": [_round(value) for value in explanation.occlusion.tolist()[: factors.length]] + padding,
         "start": explanation.positions[0],
@@ -99,6 +101,11 @@ def describe_explorers(explorers: Sequence[dict[str, Any]]) -> str:
         )
     elif any(explorer["omitted_blocks"] for explorer in explorers):
         text += "The factors of this model are too large for a page; paramixer explain draws single rows of A."
+    elif any(explorer["windows"] for explorer in explorers):
+        text += (
+            "Bars show the attribution of the prediction to each position. This model mixes windows of positions; "
+            "paramixer explain draws rows of its mixing matrices."
+        )
     else:
         text += "This model has no mixing matrix; bars show the attribution of the prediction to each position."
     if any(explorer["blocks"] and explorer["omitted_blocks"] for explorer in explorers):

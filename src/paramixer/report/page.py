@@ -14,6 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from paramixer import __version__
+from paramixer.report.confusion import Confusion
+from paramixer.report.glance import Glance
 from paramixer.report.svg import Chart
 
 # In the order of their use.
@@ -29,16 +31,14 @@ class RunSection:
 
     name: str
     notes: tuple[str, ...] = ()
-    verdict: str = ""
-    headline: Pairs = field(default_factory=list)
+    glance: Glance = field(default_factory=Glance)
     curves: list[Chart] = field(default_factory=list)
     explorers: list[dict[str, Any]] = field(default_factory=list)
     explorer_title: str = "Mixing matrix"
     explorer_help: str = ""
     figures: list[dict[str, str]] = field(default_factory=list)
     predictions_summary: str = ""
-    confusion: dict[str, Any] | None = None
-    frequent_confusions: list[tuple[str, str, int]] = field(default_factory=list)
+    confusion: Confusion | None = None
     prediction_charts: list[Chart] = field(default_factory=list)
     mistakes: list[dict[str, Any]] = field(default_factory=list)
     data: dict[str, Any] | None = None

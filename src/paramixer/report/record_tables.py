@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from paramixer.report.charts import plot_curves
+from paramixer.report.charts import plot_curves, plot_scores
 from paramixer.report.page import Pairs
 from paramixer.report.runs import Run
 from paramixer.report.svg import Chart
+from paramixer.report.wording import format_score, format_setting, group_digits
 
 # Settings that the headline shows already.
 _IN_HEADLINE = ("model.length", "model.mixer", "model.protocol")
@@ -17,23 +19,23 @@ def list_headline(run: Run) -> Pairs:
     """Return metrics, model, parameters, length and steps."""
     record = run.record
     rows: Pairs = []
+    name = run.metric.replace("_", " ")
     if record["finished"]:
-        metric = record["metric"]
         if record["test"]:
-            rows.append((f"{metric} on test", f"{record['test'][metric]:.4g}"))
-            if (interval := record.get("intervals", {}).get(metric)) is not None:
-                rows.append(("95 % interval", f"{interval[0]:.4g} to {interval[1]:.4g}"))
-        rows.append((f"{metric} on validation", f"{record['validation']:.4g}"))
+            rows.append((f"{name} on test", format_score(record["test"][run.metric])))
+            if (interval := record.get("intervals", {}).get(run.metric)) is not None:
+                rows.append(("95 % interval", f"{format_score(interval[0])} to {format_score(interval[1])}"))
+        rows.append((f"{name} on validation", format_score(record["validation"])))
     else:
         rows.append(("state", "not finished"))
     if (baseline := record.get("baseline")) is not None:
-        rows.append((f"{run.metric} on test of {baseline['name']}", f"{baseline['test']:.4g}"))
+        rows.append((f"{name} on test of {baseline['name']}", format_score(baseline["test"])))
         if baseline["guess_name"] == "mean":
-            rows.append((f"{run.metric} on test of the mean", f"{baseline['guess']:.4g}"))
+            rows.append((f"{name} on test of the mean", format_score(baseline["guess"])))
     if record.get("majority") is not None:
-        rows.append(("share of the largest class", f"{record['majority']:.4g}"))
+        rows.append(("share of the largest class", format_score(record["majority"])))
     rows.append(("model", run.model_name))
-    rows.append(("parameters", _group_digits(record["parameters"])))
+    rows.append(("parameters", group_digits(record["parameters"])))
     rows.append(("length N", str(record["model"]["length"])))
     rows.append(("steps", str(record.get("steps", max((line["step"] for line in run.lines), default=0)))))
     return rows
@@ -46,7 +48,7 @@ def list_speed(run: Run) -> Pairs:
     tokens = max(record["tokens"], max((line.get("tokens", 0) for line in run.lines), default=0))
     rows = [("training time", f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds")]
     if tokens and seconds:
-        rows.append(("tokens per second", _group_digits(tokens / seconds)))
+        rows.append(("tokens per second", group_digits(tokens / seconds)))
     rows.append(("peak memory", f"{record['peak_memory'] / 2**20:.0f} MiB"))
     rows.append(("backend", record["engine"]))
     threads = f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
@@ -60,7 +62,17 @@ def list_settings(run: Run) -> list[tuple[str, Pairs]]:
     about = {name: record[name] for name in ("task", "seed", "processes", "commit", "fingerprint")}
     about |= {"stopped": record["stopped"]} if "stopped" in record else {}
     groups = {"run": about, "config.yaml": run.config, "model": record["model"], "training": record["training"]}
-    return [(name, [(key, str(value)) for key, value in group.items()]) for name, group in groups.items()]
+    return [(name, _flatten(group)) for name, group in groups.items()]
+
+
+def _flatten(settings: dict[str, Any], prefix: str = "") -> Pairs:
+    """Return names and values; a setting of a group has the group's name before its own."""
+    rows: Pairs = []
+    for key, value in settings.items():
+        rows += (
+            _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, format_setting(value))]
+        )
+    return rows
 
 
 def compare_runs(runs: Sequence[Run]) -> tuple[list[tuple[str, list[str]]], list[Chart]]:
@@ -75,23 +87,38 @@ def compare_runs(runs: Sequence[Run]) -> tuple[list[tuple[str, list[str]]], list
     def plot(value: str) -> Chart | None:
         # Runs on the same data have the same baseline.
         levels = list(dict.fromkeys(level for run in runs for level in run.baseline_levels(value)))
-        return plot_curves(lines, "validation", value, f"Validation {value}", levels=levels)
+        title = f"Validation {value.replace('_', ' ')}"
+        return plot_curves(lines, "validation", value, title, levels=levels)
 
     metrics = dict.fromkeys(run.metric for run in runs)
-    charts = [plot_curves(lines, "train", "loss", "Training loss"), *map(plot, ["loss", *metrics])]
+    charts = [plot_scores(_list_scores(runs), next(iter(metrics))) if len(metrics) == 1 else None]
+    charts += [plot_curves(lines, "train", "loss", "Training loss"), *map(plot, ["loss", *metrics])]
     return rows, [chart for chart in charts if chart is not None]
+
+
+def _list_scores(runs: Sequence[Run]) -> list[tuple[str, float, Sequence[float] | None]]:
+    """Return name, metric on test and its interval of every run, then of every baseline beside them."""
+    scores: list[tuple[str, float, Sequence[float] | None]] = []
+    for run in runs:
+        if run.record["finished"] and run.record["test"]:
+            interval = run.record.get("intervals", {}).get(run.metric)
+            scores.append((run.name, run.record["test"][run.metric], interval))
+    baselines = [run.record["baseline"] for run in runs if run.record.get("baseline")]
+    # Runs on the same data have the same baseline.
+    distinct = {(baseline["name"], baseline["test"]): baseline for baseline in baselines}
+    return scores + [(name, test, baseline.get("interval")) for (name, test), baseline in distinct.items()]
 
 
 def _list_differences(runs: Sequence[Run]) -> list[Pairs]:
     """Return, for each run, the settings of which the runs have different values; not those that others lack."""
     settings = [
-        {f"{group}.{key}": str(value) for group in ("model", "training") for key, value in run.record[group].items()}
+        {
+            f"{group}.{key}": format_setting(value)
+            for group in ("model", "training")
+            for key, value in run.record[group].items()
+        }
         for run in runs
     ]
     names = dict.fromkeys(name for values in settings for name in values)
     differing = [name for name in names if len({values[name] for values in settings if name in values}) > 1]
     return [[(name, values.get(name, "")) for name in differing if name not in _IN_HEADLINE] for values in settings]
-
-
-def _group_digits(number: float) -> str:
-    return f"{number:,.0f}".replace(",", " ")

@@ -10,9 +10,12 @@ from paramixer.data.progress import Progress, no_progress
 from paramixer.report.explorer import MAX_BYTES
 from paramixer.report.page import render_page
 from paramixer.report.record_tables import compare_runs
-from paramixer.report.runs import open_run
+from paramixer.report.runs import Run, open_run
 from paramixer.report.sections import build_section
 from paramixer.training.runs.folder import RunFolder
+
+# The task of a user's own files, in a record.
+_USER_FILE = "own"
 
 
 def build_report(
@@ -38,6 +41,16 @@ def build_report(
     max_bytes = MAX_BYTES // len(runs)
     sections = [build_section(run, sequences, batch, max_bytes, progress) for run in runs]
     comparison, charts = compare_runs(runs) if len(runs) > 1 else ([], [])
-    tasks = ", ".join(dict.fromkeys(run.record["task"] for run in runs))
+    data = ", ".join(dict.fromkeys(map(_name_data, runs)))
     title = f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
-    return render_page(title, f"Task: {tasks}.", sections, comparison, charts)
+    return render_page(title, f"Data: {data}.", sections, comparison, charts)
+
+
+def _name_data(run: Run) -> str:
+    """Return the name of the task, or of the file of a user."""
+    task = str(run.record["task"])
+    if task != _USER_FILE:
+        return task
+    named = run.config.get("task", task)
+    files = run.config.get("data", {}).get("source", named) if named == _USER_FILE else named
+    return ", ".join(Path(str(file)).name for file in (files if isinstance(files, list) else [files]))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paramixer.data.progress import Progress, no_progress
 from paramixer.data.summary import find_warnings, summarize
@@ -21,17 +19,20 @@ from paramixer.report.charts import (
     plot_roc,
     plot_sequence,
 )
+from paramixer.report.confusion import show_confusion
 from paramixer.report.error_analysis import Predictions, predict_test
 from paramixer.report.explorer import build_explorers, describe_explorers, title_explorers
+from paramixer.report.glance import look_at
 from paramixer.report.page import RunSection
-from paramixer.report.record_tables import list_headline, list_settings, list_speed
+from paramixer.report.record_tables import list_settings, list_speed
 from paramixer.report.runs import Run
 from paramixer.report.sequence import encode_png, view_sequence
 from paramixer.report.svg import Chart
-from paramixer.report.wording import format_prediction, format_target, show_invisible
+from paramixer.report.wording import format_prediction, format_score, format_target, show_invisible
 
-# Classes beyond this number are left out of charts and tables.
-_MAX_CLASSES = 40
+# Mistakes in the box on top; the others have a section of their own.
+_FIRST_MISTAKES = 3
+_KINDS = {"train": "Training", "validation": "Validation"}
 # Symbols of a mistake's sequence.
 _SHOWN_WORDS, _SHOWN_LETTERS = 40, 280
 
@@ -49,8 +50,7 @@ def build_section(run: Run, sequences: int, batch: int, max_bytes: int, progress
     section = RunSection(
         run.name,
         notes=run.notes,
-        verdict=str(run.record.get("verdict", "")),
-        headline=list_headline(run),
+        glance=look_at(run, _plot_curve(run, "validation", run.metric)),
         curves=_plot_training(run),
         speed=list_speed(run),
         settings=list_settings(run),
@@ -73,91 +73,52 @@ def build_section(run: Run, sequences: int, batch: int, max_bytes: int, progress
 
 
 def _plot_training(run: Run) -> list[Chart]:
-    curves = [
-        plot_curves(
-            [(run.name, run.lines)],
-            kind,
-            value,
-            title,
-            run.name,
-            run.baseline_levels(value) if kind == "validation" else (),
-        )
-        for kind, value, title in (
-            ("train", "loss", "Training loss"),
-            ("validation", "loss", "Validation loss"),
-            ("validation", run.metric, f"Validation {run.metric}"),
-            ("train", "learning_rate", "Learning rate"),
-        )
-    ]
+    values = [("train", "loss"), ("validation", "loss"), ("train", "learning_rate")]
+    curves = [_plot_curve(run, kind, value) for kind, value in values if (kind, value) != ("validation", run.metric)]
     return [curve for curve in curves if curve is not None]
+
+
+def _plot_curve(run: Run, kind: str, value: str) -> Chart | None:
+    title = {"learning_rate": "Learning rate"}.get(value) or f"{_KINDS[kind]} {value.replace('_', ' ')}"
+    levels = run.baseline_levels(value) if kind == "validation" else ()
+    return plot_curves([(run.name, run.lines)], kind, value, title, run.name, levels)
 
 
 def _summarize_data(name: str, task: Task) -> dict[str, Any]:
     """Return sizes, lengths and class balance of the splits."""
     summaries = summarize(task)
-    columns = ["sequences", "shortest", "median", "longest", "cut", "padded"]
-    rows = [(split, [getattr(summary, column) for column in columns]) for split, summary in summaries.items()]
+    names = ["sequences", "shortest", "median", "longest", "cut", "padded"]
+    rows = [(name, [getattr(summary, name) for summary in summaries.values()]) for name in names]
     charts = []
     lengths = {split: np.asarray(part.full_lengths) for split, part in task.splits.items() if len(part)}
     if lengths and len(np.unique(np.concatenate(list(lengths.values())))) > 1:
         charts.append(plot_lengths(lengths, task.length, name))
-    notes = find_warnings(task)
-    train_counts = summaries["train"].classes
-    largest = set(sorted(train_counts, key=lambda label: -train_counts[label])[:_MAX_CLASSES])
-    if len(largest) < len(task.classes):
-        notes.append(f"of {len(task.classes)} classes the {_MAX_CLASSES} largest are shown")
-    labels = [label for label in task.classes if label in largest]
-    if labels:
+    if task.classes:
         counts = {
-            split: {show_invisible(label): summary.classes[label] for label in labels}
+            split: {show_invisible(label): summary.classes[label] for label in task.classes}
             for split, summary in summaries.items()
         }
         charts.append(plot_class_balance(counts, {split: s.sequences for split, s in summaries.items()}, name))
-    return {"columns": columns, "rows": rows, "notes": notes, "charts": charts}
+    return {"columns": list(summaries), "rows": rows, "notes": find_warnings(task), "charts": charts}
 
 
 def _add_predictions(section: RunSection, task: Task, predictions: Predictions) -> None:
     """Add metrics, confusions, charts and mistakes on the test split."""
-    metrics = ", ".join(f"{metric} {value:.4g}" for metric, value in predictions.metrics.items())
+    metrics = ", ".join(
+        f"{metric.replace('_', ' ')} {format_score(value)}" for metric, value in predictions.metrics.items()
+    )
     count, test_size = len(predictions.indices), predictions.test_size
     subset = f"{count} of the {test_size} test sequences, evenly spaced"
     section.predictions_summary = f"{subset if count < test_size else f'All {test_size} test sequences'}: {metrics}."
     if predictions.are_classes:
-        counts = predictions.compute_confusion()
-        labels = [show_invisible(label) for label in task.classes]
-        if len(labels) > _MAX_CLASSES:
-            section.frequent_confusions = list_frequent_confusions(labels, counts)
-        else:
-            totals = np.maximum(1, counts.sum(1))
-            rows = [
-                (label, [(int(number), f"{number / total:.3f}") for number in row])
-                for label, row, total in zip(labels, counts, totals, strict=True)
-            ]
-            section.confusion = {"labels": labels, "rows": rows}
+        names = [show_invisible(label) for label in task.classes]
+        section.confusion = show_confusion(names, predictions.compute_confusion())
         charts = [plot_roc(predictions, section.name), plot_calibration(predictions, section.name)]
         section.prediction_charts = [chart for chart in charts if chart is not None]
     else:
         section.prediction_charts = [plot_regression(predictions, section.name)]
-    section.mistakes = [_describe_mistake(section.name, task, predictions, row) for row in predictions.rank_mistakes()]
-
-
-def list_frequent_confusions(labels: Sequence[str], counts: NDArray[np.int64]) -> list[tuple[str, str, int]]:
-    """Return label, prediction and count of the most frequent confusions.
-
-    Args:
-        labels: name of each class.
-        counts: confusion matrix ``[label, prediction]``.
-    """
-    wrong = counts * (1 - np.eye(len(counts), dtype=np.int64))
-    order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_CLASSES]
-    cells = [
-        (int(label), int(prediction)) for label, prediction in zip(*np.unravel_index(order, wrong.shape), strict=True)
-    ]
-    return [
-        (labels[label], labels[prediction], int(wrong[label, prediction]))
-        for label, prediction in cells
-        if wrong[label, prediction]
-    ]
+    mistakes = [_describe_mistake(section.name, task, predictions, row) for row in predictions.rank_mistakes()]
+    section.glance.mistakes, section.mistakes = mistakes[:_FIRST_MISTAKES], mistakes[_FIRST_MISTAKES:]
 
 
 def _describe_mistake(run: str, task: Task, predictions: Predictions, row: int) -> dict[str, Any]:

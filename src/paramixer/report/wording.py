@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
+from typing import Any
 
 from torch import Tensor
 
 from paramixer.data.task import TaskInfo
+from paramixer.training.assessment.metrics import format_number
 
 _CONTROL_SIGNS = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 # Letters without a visible glyph that Unicode does not classify as blanks.
 _BLANK_LETTERS = "\u2800\u3164\uffa0"
+
+
+def format_score(value: float) -> str:
+    """Return a metric as text; a metric that the data does not define is said to be so."""
+    return format_number(value) if math.isfinite(value) else "not defined"
+
+
+def group_digits(number: float) -> str:
+    """Return a number without decimals, its digits in groups of three."""
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def format_setting(value: Any) -> str:
+    """Return a setting as text."""
+    match value:
+        case None:
+            return "not set"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(map(format_setting, value)) or "none"
+    return str(value)
 
 
 def format_prediction(outputs: Tensor, info: TaskInfo) -> str:
@@ -20,6 +45,8 @@ def format_prediction(outputs: Tensor, info: TaskInfo) -> str:
         outputs: logits ``[classes]``, or a single value.
         info: class names and the kind of target.
     """
+    if not outputs.isfinite().all():
+        return "not a finite number"
     if info.target == "value":
         return f"{float(outputs):.4g}"
     probabilities = outputs.double().softmax(-1)

@@ -31,12 +31,13 @@
       this.root.replaceChildren();
       const createLabel = (text, element) => createElement("label", {}, text, element);
       this.sequenceSelect = createElement("select");
-      this.sequenceSelect.append(...createOptions(this.sequences.map((sequence, number) => [number, sequence.title])));
+      this.sequenceSelect.append(...createOptions(this.sequences.map((sequence, number) => [number, sequence.title.split(": prediction ")[0]])));
       this.mapSelect = createElement("select");
       this.blockSelect = createElement("select");
       this.positionInput = createElement("input", { type: "number", min: 0 });
       this.controls = createElement("div", { className: "controls" }, createLabel("sequence", this.sequenceSelect),
         createLabel("map", this.mapSelect), createLabel("chain", this.blockSelect), createLabel("position", this.positionInput));
+      this.name = createElement("p", { className: "name" });
       this.image = createElement("canvas");
       this.image.setAttribute("aria-hidden", "true");
       this.imageBox = createElement("div", { className: "scene" }, this.image);
@@ -50,11 +51,11 @@
       this.output = createElement("output");
       this.output.setAttribute("aria-live", "polite");
       this.letters = createElement("p", { className: "letters", dir: "ltr" });
-      this.links = createElement("div", { className: "wide", tabIndex: 0 });
+      this.links = createElement("div");
       this.links.setAttribute("role", "region");
       this.links.setAttribute("aria-label", "Links of the position in each factor");
       const right = createElement("div", {}, this.bars, this.axis, this.strips, this.legend, this.output, this.letters, this.links);
-      this.root.append(this.controls, createElement("div", { className: "stage" }, this.imageBox, right));
+      this.root.append(this.controls, this.name, createElement("div", { className: "stage" }, this.imageBox, right));
     }
 
     listen() {
@@ -93,6 +94,7 @@
     selectSequence(number) {
       this.number = number;
       const sequence = this.sequence;
+      this.name.textContent = sequence.title;
       this.length = sequence.length;
       sequence.decoded ??= sequence.blocks.map((block) => factors.decode(block, sequence.length));
       this.blocks = sequence.decoded;
@@ -211,10 +213,7 @@
       const block = this.blocks[Number(this.blockSelect.value)];
       this.links.hidden = !block || !this.showsMatrix;
       if (this.links.hidden) return;
-      const count = Math.max(...block.offsets.map((row) => row.length));
       const rows = this.mapSelect.value === "rows";
-      const head = createElement("tr", {}, createElement("td"));
-      for (let link = 0; link < count; link++) head.append(createElement("th", { scope: "col", textContent: `link ${link}` }));
       const body = createElement("tbody");
       block.offsets.forEach((offsets, factor) => {
         const line = createElement("tr", {}, createElement("th", { scope: "row", textContent: `factor ${factor + 1}` }));
@@ -224,7 +223,7 @@
         const largest = Math.max(drawing.SMALLEST, ...weights.map(Math.abs));
         weights.forEach((weight, link) => {
           const other = linked[link];
-          const cell = createElement("td", { textContent: other < 0 ? "outside" : `position ${other}: ${formatNumber(weight)}` });
+          const cell = createElement("td", { title: `link ${link}`, textContent: other < 0 ? "outside" : `${other}: ${formatNumber(weight)}` });
           cell.style.setProperty("--share", Math.abs(weight) / largest);
           cell.style.setProperty("--tone", `var(${weight < 0 ? "--cool" : "--warm"})`);
           line.append(cell);
@@ -234,7 +233,7 @@
       const caption = createElement("caption", { textContent: rows
         ? `Row ${this.position} of each factor, without the residual`
         : `Column ${this.position} of each factor, without the residual` });
-      this.links.replaceChildren(createElement("table", { className: "links" }, caption, createElement("thead", {}, head), body));
+      this.links.replaceChildren(createElement("table", { className: "links" }, caption, body));
     }
 
     updateLegend() {

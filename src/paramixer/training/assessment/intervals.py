@@ -58,8 +58,8 @@ def measure_interval(metric: str, answers: Tensor, targets: Tensor) -> Interval 
         right = int(is_right(answers, targets).sum())
         return wilson(right if metric == "accuracy" else len(targets) - right, len(targets))
     if metric == "balanced_accuracy":
-        right = is_right(answers, targets).numpy()
-        classes = [right[targets.numpy() == name] for name in np.unique(targets)]
+        hits = is_right(answers, targets).numpy()
+        classes = [hits[targets.numpy() == name] for name in np.unique(targets)]
         interval = combine_intervals([(float(one.mean()), wilson(int(one.sum()), len(one))) for one in classes])
     elif (resampled := _quantiles(_resample(_weigh(metric, answers, targets), len(targets)))) is None:
         return None

@@ -36,7 +36,8 @@ def test_a_summary_has_the_lengths_before_cutting_and_the_classes(reviews):
 def test_cut_sequences_and_rare_classes_are_warned_of(reviews):
     warnings = find_warnings(pm.data.load(str(reviews), length=64))
     assert any("train sequences are longer than 64 and are cut" in warning for warning in warnings)
-    assert any("class 'neg' is rare in train" in warning for warning in warnings)
+    assert any("class 'neg' is rare in train" in warning and "--balance" in warning for warning in warnings)
+    assert "only 6 sequences are tested (--folds 5 tests all of the data)" in warnings
 
 
 def test_generated_tasks_are_summarized_too():

@@ -13,6 +13,8 @@ from paramixer.extras import needed_for
 
 # A class is rare with less than this part of an even share.
 _RARE = 0.5
+# With fewer test sequences the result is unsure.
+_FEW_TESTED = 100
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,12 @@ def find_warnings(task: Task) -> list[str]:
             rarest = min(split.classes, key=lambda label: split.classes[label])
             share = split.classes[rarest] / split.sequences
             if share < _RARE / len(task.classes):
-                warnings.append(f"class {rarest!r} is rare in {name}: {split.classes[rarest]} of {split.sequences}")
+                remedy = " (--balance lets all classes count alike)" if name == "train" else ""
+                count = f"{split.classes[rarest]} of {split.sequences}"
+                warnings.append(f"class {rarest!r} is rare in {name}: {count}{remedy}")
+        # Only files are cut into splits anew; a fold has no request.
+        if name == "test" and split.sequences < _FEW_TESTED and task.name == "own" and task.request:
+            warnings.append(f"only {split.sequences} sequences are tested (--folds 5 tests all of the data)")
     return warnings
 
 

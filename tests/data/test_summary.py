@@ -7,9 +7,11 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import paramixer as pm
 from paramixer.data.summary import _choose_bins, draw_lengths, find_warnings, summarize
+from paramixer.data.summary_table import print_summary
 
 
 @pytest.fixture
@@ -68,3 +70,13 @@ def test_a_histogram_begins_at_the_shortest_sequence():
     assert _choose_bins(np.array([900, 1000]))[0] == 900
     assert _choose_bins(np.array([7, 7]))[[0, -1]].tolist() == [7, 8]
     assert _choose_bins(np.array([3, 40_000]))[0] == pytest.approx(3)
+
+
+def test_the_ends_of_a_narrow_range_are_told_apart(tmp_path, capsys):
+    table = tmp_path / "times.csv"
+    table.write_text("text,value\n" + "".join(f"text {n},{1_000_000 + 10 * n + 0.5}\n" for n in range(40)))
+    print_summary(pm.data.load(table, text="text", label="value"), Console(width=200))
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.startswith("targets in train: ")]
+    low, _, high, *_ = line.removeprefix("targets in train: ").replace(",", "").split()
+    assert float(high) - float(low) > 300

@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +138,15 @@ def test_the_example_opens_a_pt2_with_torch_and_says_what_it_takes(run, tmp_path
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("Answers of an exported model")
+
+
+def test_the_example_refuses_what_is_no_list_of_numbers(tmp_path):
+    out = tmp_path / "export"
+    out.mkdir()
+    (out / "example.py").write_bytes(Path(run_export.__file__).with_name("example.py").read_bytes())
+    (out / "preprocessing.json").write_text(json.dumps({"kind": "numbers", "features": 2, "length": 9}))
+    for word in ("abc", "[[1, 2], [3]]", "7"):
+        done = subprocess.run([sys.executable, str(out / "example.py"), word], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr.startswith("the model reads lists of 2 numbers: ")
+        assert done.stderr.count("\n") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -44,7 +46,11 @@ def _print(text: str, console: Console) -> None:
 
 def _describe_targets(split: SplitSummary) -> str:
     if split.spread is not None:
-        return f"{split.spread[0]:.3g} to {split.spread[2]:.3g}, mean {split.spread[1]:.3g}"
+        low, mean, high = split.spread
+        # Enough digits to tell the ends apart.
+        size, width = max(abs(low), abs(high)), high - low
+        digits = 3 + max(0, math.ceil(math.log10(size / width))) if width > 0 else 3
+        return f"{low:.{digits}g} to {high:.{digits}g}, mean {mean:.{digits}g}"
     by_size = sorted(split.classes.items(), key=lambda item: -item[1])
     text = ", ".join(f"{label} {count}" for label, count in by_size[:_CLASSES])
     return text + (f", and {len(by_size) - _CLASSES} more" if len(by_size) > _CLASSES else "")

@@ -67,6 +67,12 @@ def open_model(path: Path) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
 if __name__ == "__main__":
     if not sys.argv[1:]:
         sys.exit(__doc__)
-    raws = [json.loads(word) for word in sys.argv[1:]] if preprocessing["kind"] == "numbers" else sys.argv[1:]
+    try:
+        raws = [json.loads(word) for word in sys.argv[1:]] if preprocessing["kind"] == "numbers" else sys.argv[1:]
+        for raw in raws:
+            encode(raw)
+    except (TypeError, ValueError) as error:
+        kind = f"lists of {preprocessing['features']} numbers" if preprocessing["kind"] == "numbers" else "texts"
+        sys.exit(f"the model reads {kind}: {error}")
     predictions, _ = predict(open_model(folder / preprocessing["model"]), raws)
     print(*predictions, sep="\n")

@@ -7,9 +7,10 @@ from typing import Literal
 
 from rich.console import Console
 
-from experiments import comparisons, figures, paper_tables, rank
+from experiments import figures, rank
 from experiments.cells import CDIL, CHORD, Cell, Scale, Sources, override
-from experiments.page import DEFAULT_COLUMNS, GENOMES, LONG, LRA, make_page
+from experiments.page import comparisons, paper_tables
+from experiments.page.compose import DEFAULT_COLUMNS, GENOMES, LONG, LRA, make_page
 from experiments.plan import EXPERIMENTS
 from experiments.records import StoredRun, read_runs
 from experiments.reviews import write_reviews

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import at_a_glance
-from experiments.at_a_glance import Comparison
 from experiments.cells import DEFAULT
+from experiments.page import at_a_glance
+from experiments.page.at_a_glance import Comparison
 from experiments.tests.small import make_run
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiments import claims, paper_tables, published, rank, records, targets
+from experiments import rank, records
 from experiments.cells import CDIL, CHORD, PAPER_INIT
+from experiments.page import claims, paper_tables, published, targets
 from experiments.tests.small import make_run
 from paramixer.baselines import registry
 from paramixer.baselines.config import BaselineConfig

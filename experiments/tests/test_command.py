@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import paper_tables, records, sweep, targets
+from experiments import records, sweep
 from experiments.__main__ import main
 from experiments.cells import CHORD
+from experiments.page import paper_tables, targets
 from experiments.tests.small import list_times, make_run
 
 

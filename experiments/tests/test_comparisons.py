@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from experiments import comparisons
 from experiments.cells import CHORD, DEFAULT
+from experiments.page import comparisons
 from experiments.records import StoredRun
 from experiments.tests.small import make_run
 

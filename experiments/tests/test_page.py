@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import figures, page, records
+from experiments import figures, records
+from experiments.page import compose as page
 from experiments.tests.small import list_times, make_cell, sweep_cells
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import paper_tables, records, sweep
+from experiments import records, sweep
 from experiments.cells import CHORD, override, settings_key
+from experiments.page import paper_tables
 from experiments.tests.small import TINY, list_times, make_cell, make_run, sweep_cells
 from paramixer.training.callbacks.progress import Display
 from paramixer.training.runs.folder import RunFolder

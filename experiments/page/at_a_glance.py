@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.cells import DEFAULT
-from experiments.paper_tables import SYNTHETIC, TITLES
+from experiments.page.paper_tables import SYNTHETIC, TITLES
 from experiments.records import StoredRun, read_json, summarize
 from paramixer.baselines import registry
 from paramixer.training.assessment.intervals import NORMAL

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from experiments import at_a_glance, comparisons, paper_tables, rank
+from experiments import rank
 from experiments.cells import Scale
-from experiments.claims import check_claims
+from experiments.page import at_a_glance, comparisons, paper_tables
+from experiments.page.claims import check_claims
+from experiments.page.targets import tabulate_targets
 from experiments.records import SUPERSEDED, StoredRun, read_files, read_json, read_runs
-from experiments.targets import tabulate_targets
 from paramixer.bench.rendering import Table, format_markdown
 
 LRA = ("listops", "text", "image", "pathfinder")

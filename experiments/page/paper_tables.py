@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import published
 from experiments.cells import CDIL, CHORD, DEFAULT
+from experiments.page import published
 from experiments.records import StoredRun, count_steps, summarize
 from paramixer.bench.rendering import Table
 

@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from experiments.cells import CDIL, CHORD, DEFAULT
-from experiments.paper_tables import TITLES
+from experiments.page.paper_tables import TITLES
 from experiments.records import StoredRun, Summary, summarize
 from paramixer.bench.rendering import Table
 

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from scipy.stats import t as student
 
-from experiments import published, rank
+from experiments import rank
 from experiments.cells import CDIL, CHORD, DEFAULT, PAPER_INIT
-from experiments.comparisons import select
+from experiments.page import published
+from experiments.page.comparisons import select
 from experiments.records import StoredRun, Summary, summarize
 from paramixer.baselines import registry
 from paramixer.training.assessment.intervals import NORMAL, wilson

@@ -1,0 +1,1 @@
+"""docs/results.md: its tables, figures and judgements, from the records under results/."""

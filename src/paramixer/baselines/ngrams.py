@@ -33,6 +33,7 @@ class Ngrams(PretrainedModel):
 
     config: BaselineConfig
     model_type: ClassVar = "baseline"
+    newer_tensors: ClassVar = frozenset({"rarity"})
     rarity: Tensor
 
     def __init__(self, config: BaselineConfig) -> None:

@@ -44,6 +44,8 @@ class PretrainedModel(nn.Module, ABC):
 
     config: SequenceConfig
     model_type: ClassVar[str]
+    newer_tensors: ClassVar[frozenset[str]] = frozenset()
+    """Names that files of earlier versions lack; there a new model's own values count."""
 
     @abstractmethod
     def forward(self, inputs: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -125,7 +127,8 @@ class SavedModel:
                 f"{path} was saved with another config than {CONFIG} now holds; restore it, "
                 "or load the model and change its settings in Python"
             )
-        model.load_state_dict(weights, assign=True)
+        kept = {name: tensor for name, tensor in model.state_dict().items() if name in model.newer_tensors}
+        model.load_state_dict({**kept, **weights}, assign=True)
 
 
 def read(folder: str | Path, expected: str | None = None) -> SavedModel:
@@ -265,8 +268,9 @@ def _upgrade_format_1(path: Path, settings: Mapping[str, Any]) -> SavedModel:
     return SavedModel(path.parent, "paramixer" if is_paramixer else "baseline", upgraded, digest)
 
 
-def _check_shapes(path: Path, model: nn.Module, shapes: Mapping[str, Sequence[int]]) -> None:
-    expected = model.state_dict()
+def _check_shapes(path: Path, model: PretrainedModel, shapes: Mapping[str, Sequence[int]]) -> None:
+    newer = model.newer_tensors - shapes.keys()
+    expected = {name: tensor for name, tensor in model.state_dict().items() if name not in newer}
     for what, names in (("lacks", expected.keys() - shapes.keys()), ("has unknown", shapes.keys() - expected.keys())):
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""

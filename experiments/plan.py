@@ -270,7 +270,7 @@ def table_systems(scale: Scale, sources: Sources) -> Iterable[Cell]:
 def table_ablations(scale: Scale, sources: Sources) -> Iterable[Cell]:
     """The default network with one thing changed or left out, all by the same number of steps.
 
-    The default network takes so many in about five minutes of one thread. Equal minutes would also compare what else
+    So many that a run takes some five to ten minutes of one thread. Equal minutes would also compare what else
     the machine did.
     """
     short = scale == "smoke"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from experiments.ablations import ABLATIONS
 from experiments.cells import CDIL, CHORD, DEFAULT
 from experiments.page.paper_tables import TITLES
 from experiments.records import StoredRun, Summary, summarize
@@ -91,13 +93,15 @@ def _draw_panels(
 
 
 def tabulate_ablations(runs: Sequence[StoredRun]) -> list[Table]:
-    """Return every change of the default network with what it does to each task, in points."""
+    """Return every change of the default network with what it does to each task, in points.
+
+    On validation: the table is there to choose by.
+    """
+    runs = [_on_validation(run) for run in runs]
     columns, rows = _list_ablations(runs)
     if not columns:
         return []
-    table = Table(
-        "Accuracy on test, %, and the difference in points", ["the default network with", *map(_name, columns)]
-    )
+    table = Table("On validation, %, and the difference in points", ["the default network with", *map(_name, columns)])
     for row in rows:
         cells = [_describe_change(summarize(runs, row, column), summarize(runs, DEFAULT, column)) for column in columns]
         table.rows.append(["nothing changed" if row == DEFAULT else row, *cells])
@@ -105,7 +109,8 @@ def tabulate_ablations(runs: Sequence[StoredRun]) -> list[Table]:
 
 
 def draw_ablations(runs: Sequence[StoredRun], path: Path) -> bool:
-    """Draw the differences as bars; returns whether there was anything."""
+    """Draw the differences on validation as bars; returns whether there was anything."""
+    runs = [_on_validation(run) for run in runs]
     columns, rows = _list_ablations(runs)
     changed = [row for row in rows if row != DEFAULT]
     if not columns or not changed:
@@ -128,7 +133,7 @@ def draw_ablations(runs: Sequence[StoredRun], path: Path) -> bool:
             axes.margins(x=0.25)
             axes.set_yticks(range(len(changed)), list(reversed(changed)))
             axes.set_title(f"{_name(column)}: {default.percent()} %")
-            axes.set_xlabel("points of difference")
+            axes.set_xlabel("points of difference on validation")
             axes.spines[["top", "right"]].set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
@@ -137,14 +142,18 @@ def draw_ablations(runs: Sequence[StoredRun], path: Path) -> bool:
 
 def _list_ablations(runs: Sequence[StoredRun]) -> tuple[list[str], list[str]]:
     """Return the tasks whose default has run, and the rows: the default, then the changes as they were listed."""
-    from experiments.ablations import ABLATIONS
-
     final = [run for run in runs if run.experiment == "table-ablations" and not run.trial]
     columns = [
         task for task in ("image", "text", "genome") if any((run.row, run.column) == (DEFAULT, task) for run in final)
     ]
     known = {run.row for run in final if run.column in columns}
     return columns, [row for row in (DEFAULT, *(ablation.title for ablation in ABLATIONS.values())) if row in known]
+
+
+def _on_validation(run: StoredRun) -> StoredRun:
+    """Return the run with its metric on validation in the place of that on test."""
+    record = {**run.record, "test": {run.record["metric"]: run.record["validation"]}}
+    return dataclasses.replace(run, record=record)
 
 
 def _describe_change(summary: Summary | None, default: Summary | None) -> str:

@@ -116,7 +116,7 @@ def _describe_ablations(runs: Sequence[StoredRun], figures: Path) -> list[str]:
         return []
     comparisons.draw_ablations(selected, figures / "ablations.svg")
     command = (
-        "All by the same number of steps, which the default network takes in about five minutes of one idle thread: "
+        "All by the same number of steps, whatever else the machine did meanwhile: "
         "`python -m experiments table-ablations --scale cpu --docs docs`.\n"
     )
     return ["## What each part is worth\n", command, *tables, "![differences](results/ablations.svg)\n"]

@@ -37,6 +37,13 @@ def test_ablations_are_differences_from_the_default():
     assert comparisons.tabulate_ablations([]) == []
 
 
+def test_ablations_are_judged_on_validation():
+    default, other = make(DEFAULT, "image", 0.5), make("no gate", "image", 0.4)
+    better_on_test = dataclasses.replace(other, record={**other.record, "test": {"accuracy": 0.9}})
+    (table,) = comparisons.tabulate_ablations([default, better_on_test])
+    assert table.rows[1] == ["no gate", "40.00 (-10.00; 10 steps)"]
+
+
 def test_systems_of_equal_minutes_are_not_mixed_with_longer_runs():
     longer = [make(CHORD, "text", 0.8, "table-lra"), make("Performer", "text", 0.7, "table-lra")]
     alone = make(CHORD, "text", 0.5, "table-systems")
@@ -52,7 +59,7 @@ def test_systems_of_equal_minutes_are_not_mixed_with_longer_runs():
     [
         (comparisons.draw_learning, "table-lra", ("minutes", "Performer")),
         (comparisons.draw_parameters, "table-lra", ("parameters", "Performer")),
-        (comparisons.draw_ablations, "table-ablations", ("no gate", "points of difference")),
+        (comparisons.draw_ablations, "table-ablations", ("no gate", "points of difference on validation")),
     ],
 )
 def test_figures_show_what_was_run(draw, experiment, shown, tmp_path):

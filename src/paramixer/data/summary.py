@@ -59,7 +59,7 @@ def find_warnings(task: Task) -> list[str]:
                 remedy = " (--balance lets all classes count alike)" if name == "train" else ""
                 count = f"{split.classes[rarest]} of {split.sequences}"
                 warnings.append(f"class {rarest!r} is rare in {name}: {count}{remedy}")
-        # Only files are cut into splits anew; a fold has no request.
+        # Only files are cut into splits again; a fold has no request.
         if name == "test" and split.sequences < _FEW_TESTED and task.name == "own" and task.request:
             warnings.append(f"only {split.sequences} sequences are tested (--folds 5 tests all of the data)")
     return warnings

@@ -17,7 +17,7 @@ _BLANK_LETTERS = "\u2800\u3164\uffa0"
 
 
 def format_score(value: float) -> str:
-    """Return a metric as text; a metric that the data does not define is said to be so."""
+    """Return a metric as text; or that the data does not define it."""
     return format_number(value) if math.isfinite(value) else "not defined"
 
 
